@@ -1,0 +1,112 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/backends/driver"
+	"github.com/pawl-go/pawl/internal/lease"
+)
+
+// acquire gets c's turn: the lease, alive by both clocks now, and the context to
+// work under.
+func (g *Guard) acquire(ctx context.Context, c *call) (*Lease, context.Context, error) {
+	for tries := 0; ; tries++ {
+		l, err := g.turn(ctx, c)
+		if err != nil {
+			return g.turnedAway(ctx, c, err)
+		}
+		if err := ctx.Err(); err != nil { // it came too late for this caller
+			_ = l.Unlock(ctx)
+			return g.turnedAway(ctx, c, because(ErrUnavailable, err))
+		}
+		if l.live() {
+			g.tel.acquired(ctx, c)
+			return l, l.bind(ctx, &l.first), nil
+		}
+		// A process that was frozen between the grant and this line: the call has not
+		// begun, so it goes back to waiting.
+		_ = l.Unlock(ctx)
+		c.front = true
+		if c.wait <= 0 && tries > 0 || c.wait > 0 && time.Now().After(c.deadline) {
+			return g.turnedAway(ctx, c, because(ErrBusy, errTooLate))
+		}
+	}
+}
+
+func (g *Guard) turnedAway(ctx context.Context, c *call, err error) (*Lease, context.Context, error) {
+	g.tel.failed(ctx, c, err)
+	return nil, ctx, g.fail(c.op, c.key, err)
+}
+
+// turn enters the hold that ctx is inside of, or waits for the key.
+func (g *Guard) turn(ctx context.Context, c *call) (*Lease, error) {
+	if outer := g.hub.within(ctx, c.full); outer != nil {
+		if l, err := outer.nest(ctx, c); l != nil || err != nil {
+			return l, err
+		}
+	}
+	if outOfOrder(ctx, c.full) {
+		c.wait = 0
+	}
+	q := g.hub.enter(c.full)
+	defer g.hub.leave(q)
+	q.mu.Lock()
+	if !q.free() && c.wait <= 0 {
+		q.mu.Unlock()
+		return nil, ErrBusy
+	}
+	w := &waiter{c: c}
+	if q.free() && q.hub.inline {
+		l, err := q.ask(ctx, c) // unlocks
+		if c.wait <= 0 || !errors.Is(err, ErrBusy) {
+			return l, err
+		}
+		w.busy, c.front = true, true
+		q.mu.Lock()
+	}
+	w.ready = make(chan struct{})
+	q.push(w)
+	q.contend(0)
+	q.mu.Unlock()
+	return q.await(ctx, w)
+}
+
+// ask is the short way for a store inside this process: the caller asks it
+// itself. It is called with q.mu held and returns without it.
+func (q *queue) ask(ctx context.Context, c *call) (*Lease, error) {
+	q.asking = true
+	q.mu.Unlock()
+	req := c.request()
+	g, err := q.hub.store.Acquire(ctx, req)
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asking = false
+	if err == nil && !alive(g.Until, time.Now()) {
+		err = errTooLate
+	}
+	if err == nil {
+		return q.begin(g, c.ttl, c), nil
+	}
+	q.contend(0) // for those who came meanwhile
+	if errors.Is(err, driver.ErrBusy) {
+		return nil, ErrBusy
+	}
+	q.hub.repair(req)
+	return nil, because(ErrUnavailable, err)
+}
+
+// checkTTL refuses what the store cannot keep, or what its margin eats up.
+func checkTTL(field string, ttl time.Duration, t driver.Traits) error {
+	switch {
+	case ttl <= 0:
+		return invalid("%s is %v: a lease needs a positive time between renewals, such as 10s", field, ttl)
+	case ttl < t.MinTTL:
+		return invalid("%s is %v: the %s store keeps at least %v", field, ttl, t.Name, t.MinTTL)
+	case ttl <= 2*lease.Margin(ttl):
+		return invalid("%s is %v: its safety margin of %v leaves nothing; use 100ms or more", field, ttl, lease.Margin(ttl))
+	}
+	return nil
+}

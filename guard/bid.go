@@ -1,0 +1,218 @@
+package guard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl/backends/driver"
+)
+
+var (
+	errWaitOver = errors.New("no answer within Wait")
+	errTooLate  = errors.New("the answer came after the lease had run out")
+)
+
+const (
+	firstPoll = 10 * time.Millisecond
+	lastPoll  = 250 * time.Millisecond
+)
+
+// bid is this process's contender for a key at the store. It belongs to the
+// queue and lives while any call waits, so that a caller who leaves does not
+// cost the others their place.
+type bid struct {
+	q      *queue
+	req    driver.Request
+	cancel context.CancelFunc
+	ctx    context.Context //nolint:containedctx // the life of the bid: ends when the last waiter leaves
+	ident  string
+	polls  int
+
+	// guarded by q.mu
+	busy    bool  // the store has answered: another holds the key
+	trouble error // the last failure to get an answer since
+}
+
+// contend asks the store for the key in the name of the waiters, after a delay,
+// if nobody does and the key is not here. The caller holds q.mu.
+func (q *queue) contend(delay time.Duration) {
+	w := q.first
+	if w == nil || q.ten != nil || q.bid != nil || q.asking || q.releasing {
+		return
+	}
+	b := &bid{q: q, ident: w.c.guard.identity, req: w.c.request()}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	q.bid = b
+	q.hub.again(q)
+	go b.run(delay)
+}
+
+// request is a new attempt on the call's key.
+func (c *call) request() driver.Request {
+	return driver.Request{Key: c.full, Owner: newOwner(c.guard.identity), TTL: c.ttl, Generation: c.guard.generation}
+}
+
+// newOwner is the name of one attempt. Random for each, not counted: a virtual
+// machine that was cloned must not repeat its twin's.
+func newOwner(identity string) string {
+	return identity + "#" + rand.Text()
+}
+
+// run asks until the key is granted, nobody waits any more, or the store's first
+// answer is no answer. A failure after that is retried as a new attempt: the
+// calls know that the key is busy and wait for it until their own end.
+func (b *bid) run(delay time.Duration) {
+	defer b.q.hub.leave(b.q)
+	defer b.cancel()
+	for b.pause(delay) {
+		g, err := b.ask()
+		done := false
+		if delay, done = b.q.answer(b, g, err); done {
+			return
+		}
+	}
+}
+
+// pause waits for d and reports whether the bid is still wanted.
+func (b *bid) pause(d time.Duration) bool {
+	if d <= 0 {
+		return b.ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-b.ctx.Done():
+		return false
+	}
+}
+
+// ask is one call of the store: first without waiting, since ErrBusy proves that
+// the store answers, then in its own queue if it has one.
+func (b *bid) ask() (driver.Grant, error) {
+	h := b.q.hub
+	late := func(_ driver.Grant, err error) {
+		if !errors.Is(err, driver.ErrBusy) {
+			h.repair(b.req)
+		}
+	}
+	if h.waiter != nil && b.waits() {
+		return watch(b.ctx, func(ctx context.Context) (driver.Grant, error) { return h.waiter.AcquireWait(ctx, b.req) }, late)
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, callBound(b.req.TTL))
+	defer cancel()
+	return watch(ctx, func(ctx context.Context) (driver.Grant, error) { return h.store.Acquire(ctx, b.req) }, late)
+}
+
+func (b *bid) waits() bool {
+	b.q.mu.Lock()
+	defer b.q.mu.Unlock()
+	return b.busy && b.trouble == nil
+}
+
+// answer acts on what the store said to b. It returns how long to wait before
+// asking again, or that b has done its work.
+func (q *queue) answer(b *bid, g driver.Grant, err error) (delay time.Duration, done bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	wanted := q.bid == b
+	if err == nil && !alive(g.Until, time.Now()) {
+		err = errTooLate
+	}
+	switch {
+	case err == nil && wanted:
+		q.bid = nil
+		q.install(g, b.req.TTL)
+		return 0, true
+	case errors.Is(err, driver.ErrBusy):
+		if !wanted {
+			return 0, true
+		}
+		b.busy, b.trouble = true, nil
+		return q.turnedDown(b)
+	}
+	q.hub.repair(b.req) // unknown, or granted to nobody
+	if !wanted {
+		return 0, true
+	}
+	return q.unanswered(b, err)
+}
+
+// turnedDown is ErrBusy: calls that do not wait are told, the others go on.
+func (q *queue) turnedDown(b *bid) (delay time.Duration, done bool) {
+	for w := q.first; w != nil; {
+		next := w.next
+		w.busy = true
+		if w.c.wait <= 0 {
+			q.settle(w, nil, ErrBusy)
+		}
+		w = next
+	}
+	if q.first == nil {
+		q.bid = nil
+		return 0, true
+	}
+	if q.hub.waiter != nil {
+		b.polls++
+		if b.polls == 1 {
+			return 0, false // now in the store's own queue
+		}
+	}
+	return b.backoff(), false
+}
+
+// unanswered is an unknown outcome. Before the store has ever answered it is
+// told to everybody who waits; an attempt is not repeated inside the call.
+func (q *queue) unanswered(b *bid, err error) (delay time.Duration, done bool) {
+	if b.busy {
+		b.trouble = err
+		b.req.Owner = newOwner(b.ident) // the old one is being cleaned up
+		return b.backoff(), false
+	}
+	q.bid = nil
+	for q.first != nil {
+		q.settle(q.first, nil, because(ErrUnavailable, err))
+	}
+	return 0, true
+}
+
+// backoff is the next pause between two questions: 10 ms doubling to 250 ms, jittered.
+func (b *bid) backoff() time.Duration {
+	d := min(firstPoll<<min(b.polls, 5), lastPoll)
+	b.polls++
+	return jitter(d)
+}
+
+// jitter is d give or take a quarter.
+func jitter(d time.Duration) time.Duration {
+	return d*3/4 + mathrand.N(d/2+1) //nolint:gosec // spreads load, hides nothing
+}
+
+// repair frees what an attempt of unknown outcome may hold, by its owner, on a
+// context of its own. On a store with sessions a late landing never expires by
+// itself: there the release is repeated until it is confirmed.
+func (h *hub) repair(r driver.Request) {
+	h.repairs.add(1)
+	go func() {
+		defer h.repairs.add(-1)
+		for range 30 { // ticks of TTL/3
+			if err := h.freeOwner(r); err == nil || !h.traits.Session {
+				return
+			}
+			time.Sleep(r.TTL / 3)
+		}
+	}()
+}
+
+func (h *hub) freeOwner(r driver.Request) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callBound(r.TTL))
+	defer cancel()
+	_, err := watch(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, h.store.Release(ctx, driver.Grant{Request: r})
+	}, nil)
+	return err
+}

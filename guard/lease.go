@@ -1,0 +1,188 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/backends/driver"
+	"github.com/pawl-go/pawl/fencing"
+)
+
+// Lease is one hold of a key. It is safe for concurrent use.
+//
+// It ends by Unlock, or by loss: when it could not be renewed in time, when the
+// store no longer knows it, or after Profile.MaxHold. Work under a context that
+// Lock or Bind returned: it ends with the lease, and its cause says why.
+type Lease struct {
+	guard  *Guard
+	ten    *tenure
+	token  fencing.Token
+	key    string // as the caller named it
+	op     string
+	parent *Lease // the hold that this one is nested in; nil for the hold itself
+
+	since    time.Time
+	maxUntil time.Time // zero: no MaxHold
+
+	// guarded by ten.q.mu
+	state  state
+	opened int      // on the hold itself: it and the nested holds that have not ended
+	nested []*Lease // likewise
+
+	mu     sync.Mutex
+	gate   chan struct{} // lets the nested calls under this lease in, one at a time
+	err    error         // nil while held
+	done   chan struct{} // made when asked for
+	bounds map[*bound]struct{}
+	first  bound // the one that nearly every lease has
+
+	unlock    sync.Once
+	unlockErr error
+	counted   bool // by guard.active, until it ends
+}
+
+type state uint8
+
+const (
+	open   state = iota
+	closed       // by Unlock
+	gone         // by loss
+)
+
+func (l *Lease) init(t *tenure, c *call) {
+	l.guard, l.ten, l.token, l.key, l.op = c.guard, t, t.token, c.key, c.op
+	l.since = time.Now()
+	l.opened = 1
+	if hold := c.guard.profile.MaxHold; hold > 0 {
+		l.maxUntil = l.since.Add(hold)
+	}
+}
+
+// Key is the key as it was given to Lock.
+func (l *Lease) Key() string { return l.key }
+
+// Token orders this hold among all holds of the key.
+func (l *Lease) Token() fencing.Token { return l.token }
+
+// Done is closed when the lease has ended, by Unlock or by loss.
+func (l *Lease) Done() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.err != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
+
+// Err is nil while the lease is held, ErrLost after a loss, context.Canceled
+// after Unlock.
+func (l *Lease) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Unlock gives the key back. It works after ctx has ended, and twice:
+// the second call returns what the first did.
+//
+// ErrLost says that the lease had been lost before, ErrUnavailable that the
+// store's answer did not come: the key is free when the answer was lost only,
+// else after the TTL.
+func (l *Lease) Unlock(ctx context.Context) error {
+	l.unlock.Do(func() { l.unlockErr = l.close(ctx) })
+	return l.unlockErr
+}
+
+// end is called once, when it is decided how the lease ended.
+func (l *Lease) end(err error) {
+	l.mu.Lock()
+	l.err = err
+	if l.done != nil {
+		close(l.done)
+	}
+	bounds := l.bounds
+	l.bounds = nil
+	first := l.first.cancel
+	counted := l.counted
+	l.counted = false
+	l.mu.Unlock()
+
+	if first != nil {
+		first(err)
+	}
+	for b := range bounds {
+		b.cancel(err)
+	}
+	if counted {
+		l.guard.active.add(-1)
+	}
+	l.guard.tel.ended(l.since)
+}
+
+// members are the hold itself and the nested ones that are open. The caller
+// holds q.mu.
+func (l *Lease) members() []*Lease {
+	return append([]*Lease{l}, l.nested...)
+}
+
+// close ends l: it is handed over, given back, or left to the nested holds that
+// are still open.
+func (l *Lease) close(ctx context.Context) error {
+	t, q := l.ten, l.ten.q
+	now := time.Now()
+	q.mu.Lock()
+	lastOne := l.depart()
+	lost := l.state == gone
+	if !lost && !t.alive(now) { // the clock says so, the timer has not yet
+		lost = true
+		t.lose(errLapsed) // unlocks
+	} else if lost {
+		q.mu.Unlock()
+	}
+	if lost {
+		if lastOne {
+			q.hub.freeLost(t.grant)
+		}
+		return l.Err()
+	}
+	l.state = closed
+	back := lastOne && !l.passOn(now)
+	q.mu.Unlock()
+
+	l.end(context.Canceled)
+	if !back {
+		return nil
+	}
+	return l.released(q.hub.giveBack(ctx, t))
+}
+
+// released is what Unlock says of the store's answer.
+func (l *Lease) released(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrLost):
+		l.guard.tel.lost(l.ten, errTaken)
+		return l.guard.fail(l.op, l.key, because(ErrLost, errTaken))
+	}
+	l.guard.tel.releaseFailed(l.ten, err)
+	return l.guard.fail(l.op, l.key, because(ErrUnavailable, err))
+}
+
+// passOn hands the tenure over, or takes it out of the queue to be given back.
+// The caller holds q.mu.
+func (l *Lease) passOn(now time.Time) bool {
+	t := l.ten
+	if t.handOver(now) {
+		l.guard.tel.handedOver()
+		return true
+	}
+	t.drop()
+	t.q.releasing = true
+	return false
+}

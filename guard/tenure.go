@@ -1,0 +1,180 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/backends/driver"
+	"github.com/pawl-go/pawl/fencing"
+)
+
+// tenure is one grant of the store and the chain of local holders that it
+// serves. The grant's owner and token stay as the store gave them; each holder
+// after the first has the token of a hand-over. All fields are guarded by the
+// queue's mu, index and due also by the schedule's.
+type tenure struct {
+	q      *queue
+	grant  driver.Grant
+	asked  time.Duration // the TTL that was asked for; the one in force may be shorter
+	since  time.Time     // when the store granted it
+	handed int           // hand-overs so far
+	token  fencing.Token // of the current holder
+	holder *Lease
+
+	renewAt  time.Time
+	renewing bool
+	over     bool // lost, or given back
+
+	due   time.Time // the next thing to do, for the schedule
+	index int       // in the schedule; -1: not there
+}
+
+// turn is a tenure and its first holder in one allocation.
+type turn struct {
+	tenure tenure
+	lease  Lease
+}
+
+// alive reports whether a lease that ends at until can still be relied on:
+// by the monotonic clock, which stands still while a machine is suspended, and
+// by the wall clock, which does not.
+func alive(until, now time.Time) bool {
+	return now.Before(until) && now.Round(0).Before(until.Round(0))
+}
+
+func (t *tenure) alive(now time.Time) bool { return !t.over && alive(t.grant.Until, now) }
+
+// begin makes g this process's hold of q, with c as its first holder. The caller
+// holds q.mu.
+func (q *queue) begin(g driver.Grant, asked time.Duration, c *call) *Lease {
+	x := &turn{tenure: tenure{
+		q: q, grant: g, asked: asked, since: time.Now(), token: g.Token, index: -1,
+	}}
+	t := &x.tenure
+	q.hub.again(q) // until the tenure is over
+	t.renewAt = t.since.Add(g.TTL / 3)
+	q.ten = t
+	return t.give(&x.lease, c)
+}
+
+// install gives a grant to the waiter at the head. A head that asks for a longer
+// lease or another generation than the bid was made with (the one it was made
+// for has left) cannot use it.
+func (q *queue) install(g driver.Grant, asked time.Duration) {
+	w := q.first
+	if w.c.ttl > asked || w.c.guard.generation != g.Generation {
+		q.hub.repair(g.Request)
+		q.contend(0)
+		return
+	}
+	q.settle(w, q.begin(g, asked, w.c), nil)
+}
+
+// give makes l the current holder of t, for call c.
+func (t *tenure) give(l *Lease, c *call) *Lease {
+	l.init(t, c)
+	t.holder = l
+	t.plan()
+	return l
+}
+
+// plan schedules the next event of t: the renewal, the end of the lease, or the
+// end of the holder's MaxHold.
+func (t *tenure) plan() {
+	at := t.grant.Until
+	if !t.renewing && t.renewAt.Before(at) {
+		at = t.renewAt
+	}
+	if end := t.holder.maxUntil; !end.IsZero() && end.Before(at) {
+		at = end
+	}
+	t.q.hub.schedule.set(t, at)
+}
+
+// handOver gives the hold to the next waiter of this process without a call of
+// the store: the same lease, the same end, a greater token. It refuses when the
+// lease is nearly over, the chain has lasted its share, or the waiter needs
+// another lease; then the key goes back to the store.
+func (t *tenure) handOver(now time.Time) bool {
+	w := t.q.first
+	if w == nil || t.handed >= min(t.holder.guard.handovers, w.c.guard.handovers) ||
+		t.grant.Until.Sub(now) <= t.grant.TTL/2 || !t.alive(now) ||
+		w.c.ttl > t.asked || w.c.guard.generation != t.grant.Generation ||
+		now.Sub(t.since) > w.c.wait/4 {
+		return false
+	}
+	next, err := t.token.Next()
+	if err != nil {
+		return false
+	}
+	t.token = next
+	t.handed++
+	t.q.settle(w, t.give(&Lease{}, w.c), nil)
+	return true
+}
+
+// tick is called by the schedule when something is due for t.
+func (h *hub) tick(t *tenure) {
+	q := t.q
+	q.mu.Lock()
+	now := time.Now()
+	switch {
+	case t.over:
+	case !t.alive(now):
+		t.lose(errLapsed) // unlocks
+		return
+	case !t.holder.maxUntil.IsZero() && !now.Before(t.holder.maxUntil):
+		t.lose(errMaxHold) // unlocks
+		return
+	default:
+		if !t.renewing && !now.Before(t.renewAt) {
+			t.renewing = true
+			h.renewals.do(func() { h.renew(t) })
+		}
+		t.plan()
+	}
+	q.mu.Unlock()
+}
+
+// renew asks the store to extend t. A failure is retried until the lease ends;
+// only ErrLost is final.
+func (h *hub) renew(t *tenure) {
+	q := t.q
+	q.mu.Lock()
+	g, over := t.grant, t.over
+	q.mu.Unlock()
+	if over {
+		return
+	}
+	sent := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), callBound(g.TTL))
+	renewed, err := h.callRenew(ctx, g)
+	cancel()
+
+	q.mu.Lock()
+	t.renewing = false
+	switch {
+	case t.over:
+	case errors.Is(err, driver.ErrLost):
+		t.lose(errTaken) // unlocks
+		return
+	case err != nil:
+		t.holder.guard.tel.renewFailed(t, err)
+		t.renewAt = time.Now().Add(jitter(g.TTL / 12))
+		t.plan()
+	default:
+		t.grant.Until, t.grant.TTL, t.grant.Handle = renewed.Until, renewed.TTL, renewed.Handle
+		t.renewAt = sent.Add(renewed.TTL / 3)
+		t.holder.guard.tel.renewed(time.Since(sent))
+		t.plan()
+	}
+	q.mu.Unlock()
+}
+
+func (h *hub) callRenew(ctx context.Context, g driver.Grant) (driver.Grant, error) {
+	if h.inline {
+		return h.store.Renew(ctx, g)
+	}
+	return watch(ctx, func(ctx context.Context) (driver.Grant, error) { return h.store.Renew(ctx, g) }, nil)
+}
