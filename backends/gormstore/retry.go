@@ -1,0 +1,86 @@
+package gormstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"time"
+)
+
+const (
+	retryFirst = time.Millisecond
+	retryMost  = 64 * time.Millisecond
+)
+
+// retry runs call until it succeeds or fails otherwise than by a conflict with
+// other transactions, or ctx ends. Each statement of the store is a transaction
+// of its own, so a conflict has undone all of it; other errors may have come
+// after the effect and are the caller's to repair.
+func retry(ctx context.Context, call func() error) error {
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		err := call()
+		if err == nil || !conflict(err) {
+			return err
+		}
+		pause := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return fmt.Errorf("%w (after: %w)", ctx.Err(), err)
+		}
+	}
+}
+
+// conflict reports an error that says that the statement was undone because of
+// another transaction. No driver is imported for it, so that a user of one
+// database does not link the drivers of the others.
+func conflict(err error) bool {
+	if pg, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok { // pgx, lib/pq
+		switch pg.SQLState() {
+		case "40001", "40P01": // serialization failure, deadlock
+			return true
+		}
+		return false
+	}
+	if lite, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err); ok { // modernc.org/sqlite and its forks
+		return sqliteConflict(int64(lite.Code()))
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if n := field(err, "Number"); n == 1205 || n == 1213 { // go-sql-driver/mysql: lock wait timeout, deadlock
+			return true
+		}
+		if sqliteConflict(field(err, "Code")) { // mattn/go-sqlite3
+			return true
+		}
+	}
+	return false
+}
+
+// sqliteConflict knows SQLITE_BUSY and SQLITE_LOCKED with their extended codes.
+func sqliteConflict(code int64) bool { return code&0xff == 5 || code&0xff == 6 }
+
+// field returns the integer that the struct err has under that name, or 0.
+func field(err error, name string) int64 {
+	v := reflect.Indirect(reflect.ValueOf(err))
+	if v.Kind() != reflect.Struct {
+		return 0
+	}
+	switch v = v.FieldByName(name); {
+	case !v.IsValid():
+		return 0
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint():
+		return int64(v.Uint()) //nolint:gosec // error numbers are small
+	}
+	return 0
+}
