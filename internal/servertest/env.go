@@ -3,6 +3,7 @@ package servertest
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -27,10 +28,14 @@ func unavailable(t testing.TB, why string) {
 	t.Skipf("%s; `make services` installs servers", why)
 }
 
-// binary is the path of the first name that is installed.
+// binary is the path of the first name that is installed: a name on the PATH, or a
+// pattern of paths, of which the last one counts.
 func binary(t testing.TB, names ...string) string {
 	t.Helper()
 	for _, name := range names {
+		if found, err := filepath.Glob(name); err == nil && filepath.IsAbs(name) && len(found) > 0 {
+			return found[len(found)-1]
+		}
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}

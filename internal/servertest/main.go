@@ -16,6 +16,7 @@ func Main(m *testing.M, leaks ...goleak.Option) {
 
 func run(m *testing.M, leaks []goleak.Option) int {
 	code := m.Run()
+	servers.close()
 	if code != 0 {
 		return code // a failed test leaves goroutines behind; its own message matters
 	}

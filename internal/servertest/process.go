@@ -179,6 +179,20 @@ func (p *process) send(s syscall.Signal) {
 	}
 }
 
+// revive wakes a paused server and starts a dead one.
+func (p *process) revive() error {
+	p.mu.Lock()
+	alive := p.alive()
+	if alive {
+		p.signal(syscall.SIGCONT)
+	}
+	p.mu.Unlock()
+	if alive {
+		return nil
+	}
+	return p.start()
+}
+
 // release stops the server and gives its ports back.
 func (p *process) release() {
 	p.stop()

@@ -15,6 +15,7 @@ type Server struct {
 
 	t       testing.TB
 	process *process // nil: not ours
+	sql     *dialect // nil: not a database
 }
 
 // Pause stops the process (SIGSTOP) with all that it is doing: connections stay
