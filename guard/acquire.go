@@ -57,16 +57,15 @@ func (g *Guard) turn(ctx context.Context, c *call) (*Lease, error) {
 		q.mu.Unlock()
 		return nil, ErrBusy
 	}
-	w := &waiter{c: c}
 	if q.free() && q.hub.inline {
 		l, err := q.ask(ctx, c) // unlocks
 		if c.wait <= 0 || !errors.Is(err, ErrBusy) {
 			return l, err
 		}
-		w.busy, c.front = true, true
+		c.front, c.busy = true, true
 		q.mu.Lock()
 	}
-	w.ready = make(chan struct{})
+	w := &waiter{c: c, busy: c.busy, ready: make(chan struct{})}
 	q.push(w)
 	q.contend(0)
 	q.mu.Unlock()

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	mathrand "math/rand/v2"
 	"time"
@@ -58,7 +59,11 @@ func (c *call) request() driver.Request {
 // newOwner is the name of one attempt. Random for each, not counted: a virtual
 // machine that was cloned must not repeat its twin's.
 func newOwner(identity string) string {
-	return identity + "#" + rand.Text()
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	b := make([]byte, 0, maxIdentity+1+2*len(random))
+	b = append(append(b, identity...), '#')
+	return string(hex.AppendEncode(b, random[:]))
 }
 
 // run asks until the key is granted, nobody waits any more, or the store's first

@@ -44,6 +44,20 @@ type call struct {
 	began    time.Time
 	deadline time.Time // of the wait; zero when there is none
 	front    bool      // its turn had come before: it goes to the head of the queue
+	busy     bool      // the store told this call that another holds the key
+
+	turn turn // room for the hold, so that a call is one allocation
+	used bool // turn is taken
+}
+
+// room is memory for a hold of this call. A call that has to begin twice gets
+// new memory: the schedule may still know the old.
+func (c *call) room() *turn {
+	if c.used {
+		return &turn{}
+	}
+	c.used = true
+	return &c.turn
 }
 
 // newCall checks everything about a call that can be checked before a store is

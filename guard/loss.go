@@ -53,7 +53,10 @@ func (t *tenure) drop() {
 // the store has answered or its time is up.
 func (h *hub) giveBack(ctx context.Context, t *tenure) error {
 	if h.inline {
-		err := h.store.Release(context.WithoutCancel(ctx), t.grant)
+		if ctx.Err() != nil {
+			ctx = context.WithoutCancel(ctx)
+		}
+		err := h.store.Release(ctx, t.grant)
 		t.q.released()
 		return err
 	}

@@ -30,7 +30,7 @@ type tenure struct {
 	index int       // in the schedule; -1: not there
 }
 
-// turn is a tenure and its first holder in one allocation.
+// turn is a tenure and its first holder.
 type turn struct {
 	tenure tenure
 	lease  Lease
@@ -48,10 +48,9 @@ func (t *tenure) alive(now time.Time) bool { return !t.over && alive(t.grant.Unt
 // begin makes g this process's hold of q, with c as its first holder. The caller
 // holds q.mu.
 func (q *queue) begin(g driver.Grant, asked time.Duration, c *call) *Lease {
-	x := &turn{tenure: tenure{
-		q: q, grant: g, asked: asked, since: time.Now(), token: g.Token, index: -1,
-	}}
+	x := c.room()
 	t := &x.tenure
+	*t = tenure{q: q, grant: g, asked: asked, since: time.Now(), token: g.Token, index: -1}
 	q.hub.again(q) // until the tenure is over
 	t.renewAt = t.since.Add(g.TTL / 3)
 	q.ten = t
@@ -110,7 +109,7 @@ func (t *tenure) handOver(now time.Time) bool {
 	}
 	t.token = next
 	t.handed++
-	t.q.settle(w, t.give(&Lease{}, w.c), nil)
+	t.q.settle(w, t.give(&w.c.room().lease, w.c), nil)
 	return true
 }
 
