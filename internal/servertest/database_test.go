@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/servertest"
-
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 // databases are the servers that the tests below ask the same questions.

@@ -44,11 +44,11 @@ func PostgresWith(t testing.TB, args ...string) *Server {
 func postgresEngine(t testing.TB) engine {
 	t.Helper()
 	server := binary(t, "postgres", "/usr/lib/postgresql/*/bin/postgres")
-	real, err := filepath.EvalSymlinks(server) // initdb is beside it
+	target, err := filepath.EvalSymlinks(server) // initdb is beside it
 	if err != nil {
 		t.Fatal(err)
 	}
-	initdb := binary(t, filepath.Join(filepath.Dir(real), "initdb"))
+	initdb := binary(t, filepath.Join(filepath.Dir(target), "initdb"))
 	return engine{
 		recipe: recipe{
 			name: "postgres", server: server, as: postgresUser(t),

@@ -56,7 +56,7 @@ func (r recipe) init(dir string) error {
 	if err := r.mkdir(dir); err != nil {
 		return err
 	}
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // another user has to enter it
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // another user has to enter it
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

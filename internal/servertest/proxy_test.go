@@ -1,8 +1,8 @@
 package servertest_test
 
 import (
-	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -52,11 +52,11 @@ func TestProxy_DelayIsLatencyNotThroughput(t *testing.T) {
 	p.Delay(delay)
 	sent := time.Now()
 	for i := range n {
-		c.send(t, fmt.Sprint(i))
+		c.send(t, strconv.Itoa(i))
 		time.Sleep(time.Millisecond) // so that each is a chunk of its own
 	}
 	for i := range n {
-		c.expect(t, fmt.Sprint(i))
+		c.expect(t, strconv.Itoa(i))
 	}
 	if got := time.Since(sent); got > n*delay {
 		t.Errorf("%d overlapping requests took %v, want about %v", n, got, 2*delay)
@@ -225,7 +225,7 @@ func TestProxy_SurvivesConcurrentUse(t *testing.T) {
 		func() { p.SetTarget("127.0.0.1:1") },
 	}
 	var wg sync.WaitGroup
-	for i := range len(faults) {
+	for i := range faults {
 		wg.Go(func() {
 			for j := range 30 {
 				if j%3 == 0 {

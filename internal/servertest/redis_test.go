@@ -107,7 +107,7 @@ func TestRedisCluster_ServesAllSlots(t *testing.T) {
 	}
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 	t.Cleanup(func() { c.Close() })
-	for _, key := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
+	for key := range strings.SplitSeq("abcdefghijklmnopqrstuvwxyz", "") {
 		if err := c.Set(t.Context(), key, key, 0).Err(); err != nil {
 			t.Fatal(err)
 		}

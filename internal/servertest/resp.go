@@ -61,7 +61,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	case kind == ':':
 		return n, nil
 	case n < 0:
-		return nil, nil //nolint:nilnil // the null reply
+		return nil, nil // the null reply
 	case kind == '$':
 		return readBulk(r, n)
 	case kind == '*':

@@ -39,7 +39,7 @@ func openWorkdir() (*workdir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(run, 0o755); err != nil { //nolint:gosec // another user has to enter it
+	if err := os.Chmod(run, 0o755); err != nil { // another user has to enter it
 		return nil, err
 	}
 	lock, err := lockFile(filepath.Join(run, "lock"), 0)
@@ -57,7 +57,7 @@ func (w *workdir) close() {
 // lockBase keeps other test processes out until unlock.
 func lockBase() (unlock func(), err error) {
 	base := baseDir()
-	if err := os.Mkdir(base, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // another user has to enter it
+	if err := os.Mkdir(base, 0o755); err != nil && !os.IsExist(err) { // another user has to enter it
 		return nil, err
 	}
 	info, err := os.Lstat(base)
