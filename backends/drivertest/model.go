@@ -60,7 +60,7 @@ func (m *model) step() bool {
 		l = m.b
 	}
 	name := rapid.SampledFrom([]string{
-		"acquire", "acquire", "acquire", "repeat", "renew", "renew", "forge", "release", "release", "releaseByOwner", "renewOld", "releaseOld", "expire",
+		"acquire", "acquire", "acquire", "repeat", "renew", "renew", "forge", "steal", "release", "release", "releaseByOwner", "renewOld", "releaseOld", "expire",
 	}).Draw(m.rt, "call")
 	// Waiting for a lease is what takes time on a real store: seldom there.
 	if name == "expire" && m.h.Bubble == nil && m.h.Expire == nil && rapid.IntRange(0, 3).Draw(m.rt, "wait") > 0 {
@@ -75,6 +75,8 @@ func (m *model) step() bool {
 		return m.held == nil || m.renew(l, *m.held)
 	case "forge":
 		return m.held == nil || m.renew(l, m.forged())
+	case "steal":
+		return m.held == nil || m.steal(l)
 	case "release":
 		return m.held == nil || m.release(l, *m.held)
 	case "releaseByOwner":
@@ -154,6 +156,16 @@ func (m *model) release(l driver.Locker, g driver.Grant) bool {
 		m.rt.Fatalf("Release of the live hold: got %v, want nil", err)
 	}
 	m.end(true)
+	return true
+}
+
+// steal releases the live hold as somebody else.
+func (m *model) steal(l driver.Locker) bool {
+	g := *m.held
+	g.Owner = m.owner()
+	if err := l.Release(m.Context(), g); !errors.Is(err, driver.ErrLost) {
+		m.rt.Fatalf("Release by another owner: got %v, want ErrLost", err)
+	}
 	return true
 }
 
