@@ -86,7 +86,7 @@ func (g *Guard) newCall(ctx context.Context, op, key string, opts []LockOption) 
 	if err := ctx.Err(); err != nil {
 		return nil, g.fail(op, key, because(ErrUnavailable, err))
 	}
-	if d, ok := ctx.Deadline(); ok && !now.Before(d) {
+	if d, ok := ctx.Deadline(); ok && time.Until(d) <= 0 { // its timer has not fired yet
 		return nil, g.fail(op, key, because(ErrUnavailable, context.DeadlineExceeded))
 	}
 	c.began = now
