@@ -54,33 +54,33 @@ func conflict(err error) bool {
 	}](err); ok { // modernc.org/sqlite and its forks
 		return sqliteConflict(int64(lite.Code()))
 	}
-	for ; err != nil; err = errors.Unwrap(err) {
-		if n := field(err, "Number"); n == 1205 || n == 1213 { // go-sql-driver/mysql: lock wait timeout, deadlock
-			return true
-		}
-		if sqliteConflict(field(err, "Code")) { // mattn/go-sqlite3
-			return true
-		}
+	if n := mysqlNumber(err); n != 0 {
+		return n == 1205 || n == 1213 // lock wait timeout, deadlock
 	}
-	return false
+	return sqliteConflict(field(err, "Code")) // mattn/go-sqlite3
 }
+
+// mysqlNumber is the server's error number in an error of go-sql-driver/mysql, or 0.
+func mysqlNumber(err error) int64 { return field(err, "Number") }
 
 // sqliteConflict knows SQLITE_BUSY and SQLITE_LOCKED with their extended codes.
 func sqliteConflict(code int64) bool { return code&0xff == 5 || code&0xff == 6 }
 
-// field returns the integer that the struct err has under that name, or 0.
+// field returns the first integer that an error of the chain has in a field of
+// that name, or 0.
 func field(err error, name string) int64 {
-	v := reflect.Indirect(reflect.ValueOf(err))
-	if v.Kind() != reflect.Struct {
-		return 0
-	}
-	switch v = v.FieldByName(name); {
-	case !v.IsValid():
-		return 0
-	case v.CanInt():
-		return v.Int()
-	case v.CanUint():
-		return int64(v.Uint()) //nolint:gosec // error numbers are small
+	for ; err != nil; err = errors.Unwrap(err) {
+		v := reflect.Indirect(reflect.ValueOf(err))
+		if v.Kind() != reflect.Struct {
+			continue
+		}
+		switch v = v.FieldByName(name); {
+		case !v.IsValid():
+		case v.CanInt():
+			return v.Int()
+		case v.CanUint():
+			return int64(v.Uint()) //nolint:gosec // error numbers are small
+		}
 	}
 	return 0
 }

@@ -6,12 +6,12 @@
 -- Half of each page is left free, so that a renewal rewrites its row in place.
 CREATE TABLE IF NOT EXISTS pawl_locks (
   lock_key   BYTEA            NOT NULL PRIMARY KEY,
-  owner      TEXT COLLATE "C" NOT NULL, -- of the hold, empty when the key was given back
-  released   TEXT COLLATE "C" NOT NULL, -- who gave it back last
+  owner      TEXT COLLATE "C" NOT NULL, -- of the last grant
+  released   TEXT COLLATE "C" NOT NULL, -- by whom the key was given back last
   token      BIGINT           NOT NULL, -- of the last grant
-  seq        BIGINT           NOT NULL, -- its sequence number
-  seq_at     BIGINT           NOT NULL, -- its time, in ticks of 16 us
-  expires_at BIGINT           NOT NULL  -- when the hold ends, or ended
+  seq        BIGINT           NOT NULL, -- of the last grant
+  seq_at     BIGINT           NOT NULL, -- when it was made, in ticks of 16 us
+  expires_at BIGINT           NOT NULL  -- of the last hold; negative: given back at that time
 ) WITH (fillfactor = 50);
 
 -- The register of each protected resource: the greatest token admitted. Rows are never deleted.

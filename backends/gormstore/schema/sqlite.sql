@@ -4,12 +4,12 @@
 -- One row a key. It outlives the hold: seq and seq_at order the holders.
 CREATE TABLE IF NOT EXISTS pawl_locks (
   lock_key   BLOB    NOT NULL PRIMARY KEY,
-  owner      TEXT    NOT NULL, -- of the hold, empty when the key was given back
-  released   TEXT    NOT NULL, -- who gave it back last
+  owner      TEXT    NOT NULL, -- of the last grant
+  released   TEXT    NOT NULL, -- by whom the key was given back last
   token      INTEGER NOT NULL, -- of the last grant
-  seq        INTEGER NOT NULL, -- its sequence number
-  seq_at     INTEGER NOT NULL, -- its time, in ticks of 16 us
-  expires_at INTEGER NOT NULL  -- when the hold ends, or ended
+  seq        INTEGER NOT NULL, -- of the last grant
+  seq_at     INTEGER NOT NULL, -- when it was made, in ticks of 16 us
+  expires_at INTEGER NOT NULL  -- of the last hold; negative: given back at that time
 ) WITHOUT ROWID;
 
 -- The register of each protected resource: the greatest token admitted. Rows are never deleted.

@@ -1,0 +1,24 @@
+package gormstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/backends/driver"
+	"github.com/pawl-go/pawl/backends/drivertest"
+)
+
+func TestStore_KeepsTheContractOfLockers(t *testing.T) {
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			drivertest.RunLocker(t, drivertest.Harness[driver.Locker]{
+				Open: func(t *testing.T) func() driver.Locker {
+					dsn := d.dsn(t)
+					d.migrated(t, dsn)
+					return func() driver.Locker { return d.store(t, dsn) }
+				},
+				TTL: time.Second,
+			})
+		})
+	}
+}
