@@ -80,18 +80,18 @@ func TestGrants_AreTheCallers(t *testing.T) {
 // resource, in order.
 func TestNewContext_IsAMaximum(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		ctx, want := t.Context(), map[string]fencing.Token{}
+		nested, want := []context.Context{t.Context()}, map[string]fencing.Token{}
 		for range rapid.IntRange(0, 6).Draw(rt, "levels") {
 			grants := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) fencing.Grant {
 				return grant(rapid.SampledFrom([]string{"a", "A", "b", "b ", "\u00e9", ""}).Draw(rt, "resource"),
 					fencing.Token(rapid.Uint64Range(1, 9).Draw(rt, "token")))
 			}), 0, 4).Draw(rt, "grants")
-			ctx = fencing.NewContext(ctx, grants...)
+			nested = append(nested, fencing.NewContext(nested[len(nested)-1], grants...))
 			for _, g := range grants {
 				want[g.Resource] = max(want[g.Resource], g.Token)
 			}
 		}
-		got := fencing.Grants(ctx)
+		got := fencing.Grants(nested[len(nested)-1])
 		if len(got) != len(want) {
 			rt.Fatalf("grants: got %v, want one for each of %v", got, want)
 		}

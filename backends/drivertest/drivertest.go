@@ -33,6 +33,7 @@ type Harness[B driver.Backend] struct {
 
 // run runs one case as a subtest.
 func (h Harness[B]) run(t *testing.T, name string, body func(t *testing.T)) {
+	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		if h.Bubble != nil {
 			h.Bubble(t, body)

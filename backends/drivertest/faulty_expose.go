@@ -16,33 +16,22 @@ type viewing interface {
 // method sets, so each combination needs a type; a struct that embeds interfaces
 // is one. All are comparable, as a Backend has to be.
 func (f *faulty) expose() driver.Backend {
-	checks := f.checker != nil
-	switch views := f.viewer != nil; {
-	case f.locker == nil && checks:
+	switch checks := f.checker != nil; {
+	case f.waiter != nil:
+		return f.exposeWaiter(f.viewer != nil, checks)
+	case f.locker != nil:
+		return f.exposeLocker(f.viewer != nil, checks)
+	case checks:
 		return struct {
 			driver.Backend
 			driver.Checker
 		}{f, f}
-	case f.locker == nil:
-		return struct{ driver.Backend }{f}
-	case f.waiter != nil && views && checks:
-		return struct {
-			driver.Waiter
-			viewing
-			driver.Checker
-		}{f, f, f}
-	case f.waiter != nil && views:
-		return struct {
-			driver.Waiter
-			viewing
-		}{f, f}
-	case f.waiter != nil && checks:
-		return struct {
-			driver.Waiter
-			driver.Checker
-		}{f, f}
-	case f.waiter != nil:
-		return struct{ driver.Waiter }{f}
+	}
+	return struct{ driver.Backend }{f}
+}
+
+func (f *faulty) exposeLocker(views, checks bool) driver.Backend {
+	switch {
 	case views && checks:
 		return struct {
 			driver.Locker
@@ -61,4 +50,26 @@ func (f *faulty) expose() driver.Backend {
 		}{f, f}
 	}
 	return struct{ driver.Locker }{f}
+}
+
+func (f *faulty) exposeWaiter(views, checks bool) driver.Backend {
+	switch {
+	case views && checks:
+		return struct {
+			driver.Waiter
+			viewing
+			driver.Checker
+		}{f, f, f}
+	case views:
+		return struct {
+			driver.Waiter
+			viewing
+		}{f, f}
+	case checks:
+		return struct {
+			driver.Waiter
+			driver.Checker
+		}{f, f}
+	}
+	return struct{ driver.Waiter }{f}
 }

@@ -88,7 +88,7 @@ func (s *kv) give(row *kvRow, r driver.Request, sent time.Time) (driver.Grant, e
 	row.expires, row.count = sent.Add(r.TTL), 1
 	row.Grant = driver.Grant{Request: r, Token: token, Until: row.expires}
 	if s.is("grant belongs to nobody") {
-		row.Grant.Owner = ""
+		row.Owner = ""
 	}
 	return row.Grant, nil
 }

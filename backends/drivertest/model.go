@@ -60,33 +60,44 @@ func (m *model) step() bool {
 		l = m.b
 	}
 	name := rapid.SampledFrom([]string{
-		"acquire", "acquire", "acquire", "repeat", "renew", "renew", "forge", "steal", "release", "release", "releaseByOwner", "renewOld", "releaseOld", "expire",
+		"acquire", "acquire", "acquire", "repeat", "renew", "renew", "forge", "steal", "release", "release", "repair", "renewOld", "releaseOld", "expire",
 	}).Draw(m.rt, "call")
 	// Waiting for a lease is what takes time on a real store: seldom there.
 	if name == "expire" && m.h.Bubble == nil && m.h.Expire == nil && rapid.IntRange(0, 3).Draw(m.rt, "wait") > 0 {
 		name = "acquire"
 	}
-	switch name {
-	case "acquire":
+	switch {
+	case name == "acquire":
 		return m.acquire(l, m.brief(m.key))
-	case "repeat":
-		return m.held == nil || m.acquire(l, m.held.Request)
-	case "renew":
-		return m.held == nil || m.renew(l, *m.held)
-	case "forge":
-		return m.held == nil || m.renew(l, m.forged())
-	case "steal":
-		return m.held == nil || m.steal(l)
-	case "release":
-		return m.held == nil || m.release(l, *m.held)
-	case "releaseByOwner":
-		return m.held == nil || m.release(l, driver.Grant{Request: m.held.Request})
-	case "renewOld":
-		return len(m.old) == 0 || m.renew(l, m.anyOld().Grant)
-	case "releaseOld":
-		return len(m.old) == 0 || m.releaseOld(l, m.anyOld())
+	case name == "renewOld" && len(m.old) > 0:
+		return m.renew(l, m.anyOld().Grant)
+	case name == "releaseOld" && len(m.old) > 0:
+		return m.releaseOld(l, m.anyOld())
+	case m.held != nil:
+		return m.stepHeld(l, name)
 	}
-	return m.expire(l)
+	return true
+}
+
+// stepHeld makes a call that needs a live hold.
+func (m *model) stepHeld(l driver.Locker, name string) bool {
+	switch g := *m.held; name {
+	case "repeat":
+		return m.acquire(l, g.Request)
+	case "renew":
+		return m.renew(l, g)
+	case "forge":
+		return m.renew(l, m.forged())
+	case "steal":
+		return m.steal(l)
+	case "release":
+		return m.release(l, g)
+	case "repair":
+		return m.release(l, driver.Grant{Request: g.Request})
+	case "expire":
+		return m.expire(l)
+	}
+	return true
 }
 
 func (m *model) anyOld() past { return rapid.SampledFrom(m.old).Draw(m.rt, "hold") }
@@ -183,9 +194,6 @@ func (m *model) releaseOld(l driver.Locker, p past) bool {
 }
 
 func (m *model) expire(l driver.Locker) bool {
-	if m.held == nil {
-		return true
-	}
 	m.lockTest.expire(l, *m.held)
 	if m.h.Bubble == nil {
 		time.Sleep(m.h.TTL / 4) // the store's clock decides

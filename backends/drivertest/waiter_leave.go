@@ -87,7 +87,9 @@ func leavingMiddleBlocksNobody(t *lockTest) {
 // expects the others to be served.
 func (t *lockTest) checkLeaving(leaver int, end func(driver.Grant)) {
 	t.Helper()
-	g := t.acquire(t.a, t.brief("k"))
+	r := t.brief("k")
+	r.TTL *= 2 // the queue forms meanwhile
+	g := t.acquire(t.a, r)
 	var ends [3]<-chan answer
 	var cancels [3]context.CancelFunc
 	for i := range ends {
@@ -111,7 +113,7 @@ func (t *lockTest) checkLeaving(leaver int, end func(driver.Grant)) {
 // A queue that everybody left is no holder, whether the key is freed before or
 // after.
 func lastToLeaveLeavesNothing(t *lockTest) {
-	g := t.acquire(t.a, t.brief("k"))
+	g := t.acquire(t.a, t.request("k"))
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.soon())
 		ended := t.wait(ctx, t.b, t.request("k"))

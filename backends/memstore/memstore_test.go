@@ -25,7 +25,7 @@ func TestStore_Locker(t *testing.T) { drivertest.RunLocker(t, harness()) }
 
 func TestStore_LockerInRealTime(t *testing.T) {
 	h := harness()
-	h.TTL, h.Bubble = 100*time.Millisecond, nil
+	h.TTL, h.Bubble = 300*time.Millisecond, nil
 	drivertest.RunLocker(t, h)
 }
 
