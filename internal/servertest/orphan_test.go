@@ -35,7 +35,7 @@ func TestServer_DiesWithTheTestProcess(t *testing.T) {
 	for how := range deaths {
 		t.Run(how, func(t *testing.T) {
 			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestServer_DiesWithTheTestProcess$")
-			child.Env = append(os.Environ(), childEnv+"="+how)
+			child.Env = append(os.Environ(), childEnv+"="+how, "TMPDIR="+t.TempDir()) // which it does not clean
 			out, err := child.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) {
