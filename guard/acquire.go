@@ -93,7 +93,7 @@ func (q *queue) ask(ctx context.Context, c *call) (*Lease, error) {
 	if errors.Is(err, driver.ErrBusy) {
 		return nil, ErrBusy
 	}
-	q.hub.repair(req)
+	q.hub.repair(driver.Grant{Request: req})
 	return nil, because(ErrUnavailable, err)
 }
 

@@ -74,10 +74,11 @@ func (b *bid) run(delay time.Duration) {
 	defer b.cancel()
 	for b.pause(delay) {
 		g, err := b.ask()
-		done := false
-		if delay, done = b.q.answer(b, g, err); done {
+		again, done := b.q.answer(b, g, err)
+		if done {
 			return
 		}
+		delay = again
 	}
 }
 
@@ -99,18 +100,18 @@ func (b *bid) pause(d time.Duration) bool {
 // ask is one call of the store: first without waiting, since ErrBusy proves that
 // the store answers, then in its own queue if it has one.
 func (b *bid) ask() (driver.Grant, error) {
-	h := b.q.hub
+	h, req := b.q.hub, b.req
 	late := func(_ driver.Grant, err error) {
 		if !errors.Is(err, driver.ErrBusy) {
-			h.repair(b.req)
+			h.repair(driver.Grant{Request: req})
 		}
 	}
 	if h.waiter != nil && b.waits() {
-		return watch(b.ctx, func(ctx context.Context) (driver.Grant, error) { return h.waiter.AcquireWait(ctx, b.req) }, late)
+		return watch(b.ctx, func(ctx context.Context) (driver.Grant, error) { return h.waiter.AcquireWait(ctx, req) }, late)
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, callBound(b.req.TTL))
+	ctx, cancel := context.WithTimeout(b.ctx, callBound(req.TTL))
 	defer cancel()
-	return watch(ctx, func(ctx context.Context) (driver.Grant, error) { return h.store.Acquire(ctx, b.req) }, late)
+	return watch(ctx, func(ctx context.Context) (driver.Grant, error) { return h.store.Acquire(ctx, req) }, late)
 }
 
 func (b *bid) waits() bool {
@@ -140,7 +141,7 @@ func (q *queue) answer(b *bid, g driver.Grant, err error) (delay time.Duration, 
 		b.busy, b.trouble = true, nil
 		return q.turnedDown(b)
 	}
-	q.hub.repair(b.req) // unknown, or granted to nobody
+	q.hub.repair(driver.Grant{Request: b.req}) // unknown, or granted to nobody
 	if !wanted {
 		return 0, true
 	}
@@ -195,29 +196,4 @@ func (b *bid) backoff() time.Duration {
 // jitter is d give or take a quarter.
 func jitter(d time.Duration) time.Duration {
 	return d*3/4 + mathrand.N(d/2+1) //nolint:gosec // spreads load, hides nothing
-}
-
-// repair frees what an attempt of unknown outcome may hold, by its owner, on a
-// context of its own. On a store with sessions a late landing never expires by
-// itself: there the release is repeated until it is confirmed.
-func (h *hub) repair(r driver.Request) {
-	h.repairs.add(1)
-	go func() {
-		defer h.repairs.add(-1)
-		for range 30 { // ticks of TTL/3
-			if err := h.freeOwner(r); err == nil || !h.traits.Session {
-				return
-			}
-			time.Sleep(r.TTL / 3)
-		}
-	}()
-}
-
-func (h *hub) freeOwner(r driver.Request) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callBound(r.TTL))
-	defer cancel()
-	_, err := watch(ctx, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, h.store.Release(ctx, driver.Grant{Request: r})
-	}, nil)
-	return err
 }

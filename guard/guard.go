@@ -203,7 +203,7 @@ func (q *queue) giveUp(g *Guard) {
 	}
 	q.withdraw()
 	if t := q.ten; t != nil && t.holder.guard == g {
-		t.lose(errClosed) // unlocks
+		t.lose(errClosed)() // unlocks
 		return
 	}
 	q.mu.Unlock()

@@ -82,8 +82,8 @@ func TestGuard_GivesTheKeyBackAfterTheChainsShare(t *testing.T) {
 		waiters  int
 		acquires int // of the store, the first holder's included
 	}{
-		{"Handovers", short, 0, 8, 3},                     // 1+3, 1+3, 1
-		{"NoHandovers", none, 0, 4, 5},                    // each its own
+		{"Handovers", short, 0, 8, 3},                           // 1+3, 1+3, 1
+		{"NoHandovers", none, 0, 4, 5},                          // each its own
 		{"WithinAQuarterOfWait", lockOnly(), time.Minute, 9, 1}, // waiters wait an hour: a chain may last 15 minutes
 		{"AQuarterOfWaitIsOver", lockOnly(), 10 * time.Minute, 4, 2},
 	}
@@ -301,7 +301,7 @@ func TestGuard_NamespacesNeverMeet(t *testing.T) {
 	bothPaths(t, func(t *testing.T, _ *memstore.Store, store driver.Backend) {
 		a := newGuard(t, lockOnly(), store, guard.WithNamespace("a"))
 		b := newGuard(t, lockOnly(), store, guard.WithNamespace("b"))
-		err := a.WithLock(t.Context(), "k", func(ctx context.Context) error { return b.WithLock(t.Context(), "k", nothing) })
+		err := a.WithLock(t.Context(), "k", func(context.Context) error { return b.WithLock(t.Context(), "k", nothing) })
 		if err != nil {
 			t.Error(err)
 		}

@@ -140,21 +140,24 @@ func (l *Lease) close(ctx context.Context) error {
 	lost := l.state == gone
 	if !lost && !t.alive(now) { // the clock says so, the timer has not yet
 		lost = true
-		t.lose(errLapsed) // unlocks
+		t.lose(errLapsed)() // unlocks
 	} else if lost {
 		q.mu.Unlock()
 	}
 	if lost {
 		if lastOne {
-			q.hub.freeLost(t.grant)
+			q.hub.repair(t.grant)
 		}
 		return l.Err()
 	}
 	l.state = closed
-	back := lastOne && !l.passOn(now)
+	passed, back := l.passOn(lastOne, now)
 	q.mu.Unlock()
 
 	l.end(context.Canceled)
+	if passed {
+		l.guard.tel.handedOver()
+	}
 	if !back {
 		return nil
 	}
@@ -174,15 +177,17 @@ func (l *Lease) released(err error) error {
 	return l.guard.fail(l.op, l.key, because(ErrUnavailable, err))
 }
 
-// passOn hands the tenure over, or takes it out of the queue to be given back.
-// The caller holds q.mu.
-func (l *Lease) passOn(now time.Time) bool {
+// passOn hands the tenure over, or takes it out of the queue to be given back, if
+// the last holder in it has left. The caller holds q.mu.
+func (l *Lease) passOn(lastOne bool, now time.Time) (passed, back bool) {
 	t := l.ten
-	if t.handOver(now) {
-		l.guard.tel.handedOver()
-		return true
+	switch {
+	case !lastOne:
+		return false, false
+	case t.handOver(now):
+		return true, false
 	}
 	t.drop()
 	t.q.releasing = true
-	return false
+	return false, true
 }

@@ -8,9 +8,10 @@ import (
 
 // schedule calls back for each tenure when something is due. It keeps one timer
 // for all of them and no goroutine. due runs on the timer's goroutine and must
-// not block.
+// not block; what it returns is called after all that are due have been, so that
+// a slow logger delays nobody's loss.
 type schedule struct {
-	due func(*tenure)
+	due func(*tenure) (report func())
 
 	mu    sync.Mutex
 	heap  tenures
@@ -68,8 +69,14 @@ func (s *schedule) tick() {
 		s.arm()
 	}
 	s.mu.Unlock()
+	var reports []func()
 	for _, t := range ready {
-		s.due(t)
+		if report := s.due(t); report != nil {
+			reports = append(reports, report)
+		}
+	}
+	for _, report := range reports {
+		report()
 	}
 }
 

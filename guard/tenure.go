@@ -52,7 +52,7 @@ func (q *queue) begin(g driver.Grant, asked time.Duration, c *call) *Lease {
 	t := &x.tenure
 	*t = tenure{q: q, grant: g, asked: asked, since: time.Now(), token: g.Token, index: -1}
 	q.hub.again(q) // until the tenure is over
-	t.renewAt = t.since.Add(g.TTL / 3)
+	t.renewAt = renewalOf(g)
 	q.ten = t
 	return t.give(&x.lease, c)
 }
@@ -63,7 +63,7 @@ func (q *queue) begin(g driver.Grant, asked time.Duration, c *call) *Lease {
 func (q *queue) install(g driver.Grant, asked time.Duration) {
 	w := q.first
 	if w.c.ttl > asked || w.c.guard.generation != g.Generation {
-		q.hub.repair(g.Request)
+		q.hub.repair(g)
 		q.contend(0)
 		return
 	}
@@ -113,19 +113,21 @@ func (t *tenure) handOver(now time.Time) bool {
 	return true
 }
 
+// renewalOf is when g is to be renewed: TTL/3 after the request that renewed it,
+// which may be longer ago than the grant.
+func renewalOf(g driver.Grant) time.Time { return g.Until.Add(-g.TTL * 2 / 3) }
+
 // tick is called by the schedule when something is due for t.
-func (h *hub) tick(t *tenure) {
+func (h *hub) tick(t *tenure) (report func()) {
 	q := t.q
 	q.mu.Lock()
 	now := time.Now()
 	switch {
 	case t.over:
 	case !t.alive(now):
-		t.lose(errLapsed) // unlocks
-		return
+		return t.lose(errLapsed) // unlocks
 	case !t.holder.maxUntil.IsZero() && !now.Before(t.holder.maxUntil):
-		t.lose(errMaxHold) // unlocks
-		return
+		return t.lose(errMaxHold) // unlocks
 	default:
 		if !t.renewing && !now.Before(t.renewAt) {
 			t.renewing = true
@@ -134,6 +136,7 @@ func (h *hub) tick(t *tenure) {
 		t.plan()
 	}
 	q.mu.Unlock()
+	return nil
 }
 
 // renew asks the store to extend t. A failure is retried until the lease ends;
@@ -153,22 +156,32 @@ func (h *hub) renew(t *tenure) {
 
 	q.mu.Lock()
 	t.renewing = false
+	tel := t.holder.guard.tel
 	switch {
 	case t.over:
+		q.mu.Unlock()
 	case errors.Is(err, driver.ErrLost):
-		t.lose(errTaken) // unlocks
-		return
+		t.lose(errTaken)() // unlocks
 	case err != nil:
-		t.holder.guard.tel.renewFailed(t, err)
 		t.renewAt = time.Now().Add(jitter(g.TTL / 12))
 		t.plan()
+		q.mu.Unlock()
+		tel.renewFailed(t, err)
 	default:
-		t.grant.Until, t.grant.TTL, t.grant.Handle = renewed.Until, renewed.TTL, renewed.Handle
-		t.renewAt = sent.Add(renewed.TTL / 3)
-		t.holder.guard.tel.renewed(time.Since(sent))
-		t.plan()
+		t.extend(renewed, sent)
+		q.mu.Unlock()
+		tel.renewed(time.Since(sent))
 	}
-	q.mu.Unlock()
+}
+
+// extend notes what a renewal that was sent then came to. The caller holds q.mu.
+func (t *tenure) extend(g driver.Grant, sent time.Time) {
+	t.grant.Until, t.grant.TTL, t.grant.Handle = g.Until, g.TTL, g.Handle
+	t.renewAt = renewalOf(g)
+	if soonest := sent.Add(g.TTL / 12); t.renewAt.Before(soonest) {
+		t.renewAt = soonest // a store that does not extend must not be called in a loop
+	}
+	t.plan()
 }
 
 func (h *hub) callRenew(ctx context.Context, g driver.Grant) (driver.Grant, error) {

@@ -282,7 +282,7 @@ func TestGuard_AGrantThatArrivesAfterItsEndIsNotUsed(t *testing.T) {
 		p := lockOnly()
 		p.TTL = 200 * time.Millisecond
 		g := newGuard(t, p, w)
-		w.breaks(nil, func(ctx context.Context, call string, n int) error {
+		w.breaks(nil, func(_ context.Context, call string, n int) error {
 			if call == "Acquire" && n == 1 {
 				time.Sleep(190 * time.Millisecond) // the client ignores its bound of 100 ms a little longer than guard waits
 			}

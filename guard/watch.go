@@ -47,9 +47,3 @@ func watch[T any](ctx context.Context, call func(context.Context) (T, error), la
 	var zero T
 	return zero, because(errAbandoned, context.Cause(ctx))
 }
-
-// detached is a context for cleaning up after ctx: it keeps ctx's values, not
-// its end, and ends after bound.
-func detached(ctx context.Context, bound time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), bound)
-}

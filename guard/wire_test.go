@@ -176,7 +176,7 @@ func wantErr(t *testing.T, err, want error) {
 		t.Fatalf("got %T, want a *guard.Error in it", err)
 	}
 	for _, other := range []error{guard.ErrBusy, guard.ErrLost, guard.ErrUnavailable, guard.ErrInvalid} {
-		if other != want && errors.Is(err, other) {
+		if !errors.Is(want, other) && errors.Is(err, other) {
 			t.Fatalf("%v is %v too: exactly one sentinel is allowed", err, other)
 		}
 	}

@@ -124,7 +124,7 @@ func blackout(name string) (before, after func(context.Context, string, int) err
 	case "RequestsVanish":
 		return func(ctx context.Context, _ string, _ int) error { <-ctx.Done(); return ctx.Err() }, nil
 	case "RepliesVanish": // the request is renewed late, when nobody counts on it
-		return nil, func(ctx context.Context, call string, _ int) error {
+		return nil, func(_ context.Context, call string, _ int) error {
 			if call == "Renew" {
 				return errNet
 			}
