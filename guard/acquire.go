@@ -83,11 +83,12 @@ func (q *queue) ask(ctx context.Context, c *call) (*Lease, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.asking = false
-	if err == nil && !alive(g.Until, time.Now()) {
+	now := time.Now()
+	if err == nil && !alive(g.Until, now) {
 		err = errTooLate
 	}
 	if err == nil {
-		return q.begin(g, c.ttl, c), nil
+		return q.begin(g, c.ttl, c, now), nil
 	}
 	q.contend(0) // for those who came meanwhile
 	if errors.Is(err, driver.ErrBusy) {

@@ -125,14 +125,14 @@ func (b *bid) waits() bool {
 func (q *queue) answer(b *bid, g driver.Grant, err error) (delay time.Duration, done bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	wanted := q.bid == b
-	if err == nil && !alive(g.Until, time.Now()) {
+	wanted, now := q.bid == b, time.Now()
+	if err == nil && !alive(g.Until, now) {
 		err = errTooLate
 	}
 	switch {
 	case err == nil && wanted:
 		q.bid = nil
-		q.install(g, b.req.TTL)
+		q.install(g, b.req.TTL, now)
 		return 0, true
 	case errors.Is(err, driver.ErrBusy):
 		if !wanted {

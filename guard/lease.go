@@ -51,9 +51,9 @@ const (
 	gone         // by loss
 )
 
-func (l *Lease) init(t *tenure, c *call) {
+func (l *Lease) init(t *tenure, c *call, now time.Time) {
 	l.guard, l.ten, l.token, l.key, l.op = c.guard, t, t.token, c.key, c.op
-	l.since = time.Now()
+	l.since = now
 	l.opened = 1
 	if hold := c.guard.profile.MaxHold; hold > 0 {
 		l.maxUntil = l.since.Add(hold)

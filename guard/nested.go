@@ -47,12 +47,13 @@ func (l *Lease) nest(ctx context.Context, c *call) (*Lease, error) {
 	q := l.ten.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if l.state != open || !l.ten.alive(time.Now()) {
+	now := time.Now()
+	if l.state != open || !l.ten.alive(now) {
 		l.leaveGate()
 		return nil, nil
 	}
 	n := &Lease{parent: l}
-	n.init(l.ten, c)
+	n.init(l.ten, c, now)
 	n.token = l.token
 	root := l.root()
 	root.opened++

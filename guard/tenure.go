@@ -47,32 +47,32 @@ func (t *tenure) alive(now time.Time) bool { return !t.over && alive(t.grant.Unt
 
 // begin makes g this process's hold of q, with c as its first holder. The caller
 // holds q.mu.
-func (q *queue) begin(g driver.Grant, asked time.Duration, c *call) *Lease {
+func (q *queue) begin(g driver.Grant, asked time.Duration, c *call, now time.Time) *Lease {
 	x := c.room()
 	t := &x.tenure
-	*t = tenure{q: q, grant: g, asked: asked, since: time.Now(), token: g.Token, index: -1}
+	*t = tenure{q: q, grant: g, asked: asked, since: now, token: g.Token, index: -1}
 	q.hub.again(q) // until the tenure is over
 	t.renewAt = renewalOf(g)
 	q.ten = t
-	return t.give(&x.lease, c)
+	return t.give(&x.lease, c, now)
 }
 
 // install gives a grant to the waiter at the head. A head that asks for a longer
 // lease or another generation than the bid was made with (the one it was made
 // for has left) cannot use it.
-func (q *queue) install(g driver.Grant, asked time.Duration) {
+func (q *queue) install(g driver.Grant, asked time.Duration, now time.Time) {
 	w := q.first
 	if w.c.ttl > asked || w.c.guard.generation != g.Generation {
 		q.hub.repair(g)
 		q.contend(0)
 		return
 	}
-	q.settle(w, q.begin(g, asked, w.c), nil)
+	q.settle(w, q.begin(g, asked, w.c, now), nil)
 }
 
 // give makes l the current holder of t, for call c.
-func (t *tenure) give(l *Lease, c *call) *Lease {
-	l.init(t, c)
+func (t *tenure) give(l *Lease, c *call, now time.Time) *Lease {
+	l.init(t, c, now)
 	t.holder = l
 	t.plan()
 	return l
@@ -109,7 +109,7 @@ func (t *tenure) handOver(now time.Time) bool {
 	}
 	t.token = next
 	t.handed++
-	t.q.settle(w, t.give(&w.c.room().lease, w.c), nil)
+	t.q.settle(w, t.give(&w.c.room().lease, w.c, now), nil)
 	return true
 }
 
