@@ -12,7 +12,7 @@ import (
 )
 
 // budget bounds the random histories in real time.
-const budget = 4 * time.Second
+const budget = 2 * time.Second
 
 // randomHistoryFollowsModel compares random calls with a model of one key. A
 // history that the machine was too slow for (a lease may have ended that the

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/pawl-go/pawl/backends/driver"
@@ -53,7 +54,7 @@ func (s *Store) Renew(ctx context.Context, g driver.Grant) (driver.Grant, error)
 	// A shorter TTL, or a reading older than that of a concurrent renewal, never takes back time that was promised.
 	if until := lease.Until(sent, g.TTL); until.After(l.grant.Until) {
 		l.grant.TTL, l.grant.Until = g.TTL, until
-		l.expires = max(l.expires, s.now+g.TTL)
+		l.expires = max(l.expires, s.end(g.TTL))
 	}
 	return l.grant, nil
 }
@@ -96,6 +97,12 @@ func (s *Store) Holder(ctx context.Context, key string) (driver.Grant, error) {
 	return driver.Grant{}, nil
 }
 
+// end is when a lease of ttl from now ends. A sum that overflowed would end it
+// at once.
+func (s *Store) end(ttl time.Duration) time.Duration {
+	return s.now + min(ttl, math.MaxInt64-s.now)
+}
+
 func (s *Store) live(l *lock) bool { return l.grant.Token != 0 && s.now < l.expires }
 
 // acquire decides under the mutex. Whoever queues comes first.
@@ -120,7 +127,7 @@ func (s *Store) give(l *lock, r driver.Request, sent time.Time) (driver.Grant, e
 		return driver.Grant{}, err
 	}
 	l.last, l.at = seq, tick
-	l.expires = s.now + r.TTL
+	l.expires = s.end(r.TTL)
 	l.grant = driver.Grant{Request: r, Token: token, Until: lease.Until(sent, r.TTL)}
 	return l.grant, nil
 }

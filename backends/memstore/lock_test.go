@@ -3,6 +3,7 @@ package memstore_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"sync"
 	"testing"
@@ -90,6 +91,19 @@ func TestStore_RenewNeverShortens(t *testing.T) {
 			t.Errorf("Acquire before the first lease ends: got %v, want ErrBusy", err)
 		}
 	})
+}
+
+func TestStore_LeaseMayBeEndless(t *testing.T) {
+	s := memstore.New()
+	r := request("a#1")
+	r.TTL = math.MaxInt64
+	g := acquire(t, s, r)
+	if _, err := s.Renew(t.Context(), g); err != nil {
+		t.Errorf("Renew: got %v, want nil", err)
+	}
+	if _, err := s.Acquire(t.Context(), request("b#1")); !errors.Is(err, driver.ErrBusy) {
+		t.Errorf("Acquire beside an endless lease: got %v, want ErrBusy", err)
+	}
 }
 
 func TestStore_UntilLeavesTheMargin(t *testing.T) {
