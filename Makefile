@@ -13,6 +13,7 @@ help: ## Print this list
 
 .PHONY: test
 test: services ## Run every test with the race detector, on real servers, with reduced counts
+	@$(GO) list -race -test -deps -export ./... >/dev/null # compile on all cores: -p below is also that of the compiler
 	$(GO) test -race -p $(P) -timeout $(TIMEOUT) ./...
 
 .PHONY: soak

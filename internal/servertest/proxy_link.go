@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"sync"
@@ -87,15 +88,15 @@ func (l *link) connect(ctx context.Context) bool {
 // read turns what comes from src into chunks, until it ends or keep says no.
 func (l *link) read(src net.Conn, to chan<- chunk, keep func() bool) {
 	defer close(to)
+	buffer := make([]byte, 32<<10)
 	for {
-		buffer := make([]byte, 32<<10)
 		n, err := src.Read(buffer)
 		if n > 0 {
 			if !keep() {
 				return
 			}
 			select {
-			case to <- chunk{bytes: buffer[:n], due: l.proxy.due()}:
+			case to <- chunk{bytes: bytes.Clone(buffer[:n]), due: l.proxy.due()}:
 			case <-l.done:
 				return
 			}

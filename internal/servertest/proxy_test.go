@@ -25,7 +25,7 @@ func start(t *testing.T) (*echo, *servertest.Proxy, *client) {
 
 func TestProxy_DelaysBothDirections(t *testing.T) {
 	e, p, c := start(t)
-	const delay = 60 * time.Millisecond
+	const delay = 200 * time.Millisecond
 	p.Delay(delay)
 	sent := time.Now()
 	c.send(t, "a")

@@ -14,7 +14,15 @@ import (
 
 func newRedis(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: 300 * time.Millisecond, DialTimeout: time.Second})
+	return newRedisWithin(t, addr, 10*time.Second)
+}
+
+const short = 600 * time.Millisecond
+
+// newRedisWithin does not wait longer for a reply; it is for replies that do not come.
+func newRedisWithin(t *testing.T, addr string, timeout time.Duration) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: timeout, DialTimeout: time.Second})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -52,10 +60,9 @@ func TestRedis_KeepsAnAppendOnlyFile(t *testing.T) {
 
 func TestRedis_PausesAndResumes(t *testing.T) {
 	s := servertest.Redis(t, "--maxmemory", "64mb")
-	c := newRedis(t, s.Addr)
 	s.Pause()
 	var netErr net.Error
-	if err := c.Ping(t.Context()).Err(); !errors.As(err, &netErr) || !netErr.Timeout() {
+	if err := newRedisWithin(t, s.Addr, short).Ping(t.Context()).Err(); !errors.As(err, &netErr) || !netErr.Timeout() {
 		t.Errorf("got %v of a paused server, want a timeout", err)
 	}
 	s.Resume()
@@ -131,7 +138,7 @@ func TestProxy_LosesTheReplyOfARealWrite(t *testing.T) {
 func TestProxy_HeldWriteLandsLate(t *testing.T) {
 	s := servertest.Redis(t)
 	p := servertest.NewProxy(t, s.Addr)
-	c, direct := newRedis(t, p.Addr()), newRedis(t, s.Addr)
+	c, direct := newRedisWithin(t, p.Addr(), short), newRedis(t, s.Addr)
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +161,7 @@ func TestProxy_HeldWriteLandsLate(t *testing.T) {
 func TestProxy_HoldRepliesOfARealWrite(t *testing.T) {
 	s := servertest.Redis(t)
 	p := servertest.NewProxy(t, s.Addr)
-	c := newRedis(t, p.Addr())
+	c := newRedisWithin(t, p.Addr(), short)
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +173,7 @@ func TestProxy_HoldRepliesOfARealWrite(t *testing.T) {
 		t.Errorf("got %q, want v: the request was to pass", got)
 	}
 	p.Heal()
-	if err := c.Ping(t.Context()).Err(); err != nil {
+	if err := newRedis(t, p.Addr()).Ping(t.Context()).Err(); err != nil {
 		t.Errorf("got %v after Heal", err)
 	}
 }
