@@ -55,7 +55,7 @@ func (c *carrier) Value(key any) any {
 }
 
 // NewContext returns ctx with grants added to those it carries; of one
-// resource the greatest token counts.
+// resource the greatest token counts, of two origins the one added last.
 func NewContext(ctx context.Context, grants ...Grant) context.Context {
 	if len(grants) == 0 {
 		return ctx
@@ -95,21 +95,20 @@ func carried(ctx context.Context) []Grant {
 	return nil
 }
 
-// merge keeps one grant a resource. The sort is stable and puts the greatest
-// token first.
+// merge keeps one grant a resource, sorted. Tokens of two origins do not
+// compare, so there the grant that was added last counts.
 func merge(held, added []Grant) []Grant {
-	all := slices.Concat(held, added)
-	slices.SortStableFunc(all, func(a, b Grant) int {
-		if c := strings.Compare(a.Resource, b.Resource); c != 0 {
-			return c
-		}
+	merged := slices.Clone(held)
+	for _, g := range added {
+		i, found := slices.BinarySearchFunc(merged, g, byResource)
 		switch {
-		case a.Token > b.Token:
-			return -1
-		case a.Token < b.Token:
-			return 1
+		case !found:
+			merged = slices.Insert(merged, i, g)
+		case g.Origin != merged[i].Origin || g.Token > merged[i].Token:
+			merged[i] = g
 		}
-		return 0
-	})
-	return slices.CompactFunc(all, func(a, b Grant) bool { return a.Resource == b.Resource })
+	}
+	return merged
 }
+
+func byResource(a, b Grant) int { return strings.Compare(a.Resource, b.Resource) }

@@ -49,6 +49,16 @@ func TestNewContext_GreatestTokenCounts(t *testing.T) {
 	wantGrants(t, outer, grant("shop:a", 5)) // a context never changes
 }
 
+// The orders of two stores do not compare: the inner hold is the one in force.
+func TestNewContext_OfTwoOriginsTheInnerCounts(t *testing.T) {
+	outer := fencing.Grant{Resource: "shop:a", Token: 900, Origin: "redis/shop"}
+	inner := fencing.Grant{Resource: "shop:a", Token: 7, Origin: "etcd/shop"}
+	ctx := fencing.NewContext(fencing.NewContext(t.Context(), outer), inner)
+	if got := fencing.Grants(ctx); len(got) != 1 || got[0] != inner {
+		t.Errorf("got %v, want only %v", got, inner)
+	}
+}
+
 func TestNewContext_PassesThroughOtherContexts(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, "value")
