@@ -2,7 +2,6 @@ package gormstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/pawl-go/pawl/backends/driver"
@@ -41,7 +40,3 @@ func (s *Store) Check(ctx context.Context) ([]driver.Hazard, error) {
 	}
 	return found, err
 }
-
-func postgresCheck(ctx context.Context, pool *sql.DB) ([]rule, error) { return nil, nil }
-func mysqlCheck(ctx context.Context, pool *sql.DB) ([]rule, error)    { return nil, nil }
-func sqliteCheck(ctx context.Context, pool *sql.DB) ([]rule, error)   { return nil, nil }

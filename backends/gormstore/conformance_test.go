@@ -9,16 +9,13 @@ import (
 )
 
 func TestStore_KeepsTheContractOfLockers(t *testing.T) {
-	for _, d := range databases() {
-		t.Run(d.name, func(t *testing.T) {
-			drivertest.RunLocker(t, drivertest.Harness[driver.Locker]{
-				Open: func(t *testing.T) func() driver.Locker {
-					dsn := d.dsn(t)
-					d.migrated(t, dsn)
-					return func() driver.Locker { return d.store(t, dsn) }
-				},
-				TTL: time.Second,
-			})
+	onEach(t, func(t *testing.T, d database, dsn string) {
+		d.migrated(t, dsn)
+		drivertest.RunLocker(t, drivertest.Harness[driver.Locker]{
+			Open: func(t *testing.T) func() driver.Locker { // cases differ by their prefix
+				return func() driver.Locker { return d.store(t, dsn) }
+			},
+			TTL: time.Second,
 		})
-	}
+	})
 }

@@ -1,8 +1,11 @@
 package gormstore_test
 
 import (
+	"crypto/rand"
 	"database/sql"
+	"errors"
 	"testing"
+	"time"
 
 	gormlite "github.com/glebarez/sqlite"
 	gormmysql "gorm.io/driver/mysql"
@@ -10,24 +13,50 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/pawl-go/pawl/backends/driver"
 	"github.com/pawl-go/pawl/backends/gormstore"
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m) }
 
-// database is an empty database of a test's own.
+// database is a kind of database.
 type database struct {
-	name string
-	dsn  func(t *testing.T) string
-	open func(dsn string) gorm.Dialector
+	name   string
+	driver string // as database/sql knows it
+	empty  func(t *testing.T) string
+	open   func(dsn string) gorm.Dialector
+	over   func(conn gorm.ConnPool) gorm.Dialector
+	now    string // SQL: microseconds since 1970
 }
 
-func databases() []database {
-	return []database{
-		{"SQLite", func(t *testing.T) string { return sqliteDSN(servertest.SQLiteFile(t)) }, gormlite.Open},
-		{"PostgreSQL", func(t *testing.T) string { return servertest.PostgresDB(t) }, gormpg.Open},
-		{"MariaDB", func(t *testing.T) string { return servertest.MariaDBDB(t) + "&interpolateParams=true" }, gormmysql.Open},
+func sqliteDB() database {
+	return database{
+		name: "SQLite", driver: "sqlite",
+		empty: func(t *testing.T) string { return sqliteDSN(servertest.SQLiteFile(t)) },
+		open:  gormlite.Open,
+		over:  func(c gorm.ConnPool) gorm.Dialector { return &gormlite.Dialector{Conn: c} },
+		now:   "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)",
+	}
+}
+
+func postgresDB() database {
+	return database{
+		name: "PostgreSQL", driver: "pgx",
+		empty: func(t *testing.T) string { return servertest.PostgresDB(t) },
+		open:  gormpg.Open,
+		over:  func(c gorm.ConnPool) gorm.Dialector { return gormpg.New(gormpg.Config{Conn: c}) },
+		now:   "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+	}
+}
+
+func mariaDB() database {
+	return database{
+		name: "MariaDB", driver: "mysql",
+		empty: func(t *testing.T) string { return servertest.MariaDBDB(t) + "&interpolateParams=true" },
+		open:  gormmysql.Open,
+		over:  func(c gorm.ConnPool) gorm.Dialector { return gormmysql.New(gormmysql.Config{Conn: c}) },
+		now:   "(CAST(UNIX_TIMESTAMP() AS INT) * 1000000)",
 	}
 }
 
@@ -35,10 +64,10 @@ func sqliteDSN(path string) string {
 	return "file:" + path + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock=immediate"
 }
 
-// onEach runs a test on each database.
+// onEach runs a test on an empty database of each kind.
 func onEach(t *testing.T, run func(t *testing.T, d database, dsn string)) {
-	for _, d := range databases() {
-		t.Run(d.name, func(t *testing.T) { run(t, d, d.dsn(t)) })
+	for _, d := range []database{sqliteDB(), postgresDB(), mariaDB()} {
+		t.Run(d.name, func(t *testing.T) { run(t, d, d.empty(t)) })
 	}
 }
 
@@ -58,7 +87,7 @@ func (d database) store(t *testing.T, dsn string) *gormstore.Store {
 	return storeOn(t, d.connect(t, dsn))
 }
 
-// migrated is a store on a database with tables.
+// migrated is a store on a database that gets its tables.
 func (d database) migrated(t *testing.T, dsn string) (*gormstore.Store, *gorm.DB) {
 	t.Helper()
 	db := d.connect(t, dsn)
@@ -85,3 +114,45 @@ func pool(t *testing.T, db *gorm.DB) *sql.DB {
 	}
 	return p
 }
+
+func request(key string) driver.Request {
+	return driver.Request{Key: key, Owner: "test#" + rand.Text(), TTL: time.Minute}
+}
+
+func acquire(t *testing.T, s *gormstore.Store, r driver.Request) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Acquire of a free key: got %v, want nil", err)
+	}
+	return g
+}
+
+func release(t *testing.T, s *gormstore.Store, g driver.Grant) {
+	t.Helper()
+	if err := s.Release(t.Context(), g); err != nil {
+		t.Fatalf("Release of a live hold: got %v, want nil", err)
+	}
+}
+
+// exec runs a statement with ? for arguments.
+func exec(t *testing.T, db *gorm.DB, statement string, args ...any) {
+	t.Helper()
+	if err := db.Exec(statement, args...).Error; err != nil {
+		t.Fatalf("%.200s: %v", statement, err)
+	}
+}
+
+// ask returns the one value that a query gives.
+func ask[T any](t *testing.T, db *gorm.DB, query string, args ...any) T {
+	t.Helper()
+	var v T
+	if err := db.Raw(query, args...).Row().Scan(&v); err != nil {
+		t.Fatalf("%.200s: %v", query, err)
+	}
+	return v
+}
+
+func isBusy(err error) bool    { return errors.Is(err, driver.ErrBusy) }
+func isLost(err error) bool    { return errors.Is(err, driver.ErrLost) }
+func isVerdict(err error) bool { return isBusy(err) || isLost(err) }

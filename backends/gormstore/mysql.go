@@ -113,7 +113,7 @@ func mysqlRenew(ctx context.Context, pool *sql.DB, grants []driver.Grant) (_ map
 	const row = `SELECT CAST(? AS BINARY), CAST(? AS BINARY), CAST(? AS SIGNED), CAST(? AS SIGNED)`
 	const first = `SELECT CAST(? AS BINARY) AS k, CAST(? AS BINARY) AS o, CAST(? AS SIGNED) AS t, CAST(? AS SIGNED) AS ttl`
 	update := `UPDATE (` + first + strings.Repeat(` UNION ALL `+row, size-1) + `) w
-STRAIGHT_JOIN pawl_locks l ON l.lock_key = w.k AND l.owner = w.o AND l.token = w.t
+STRAIGHT_JOIN pawl_locks l FORCE INDEX (PRIMARY) ON l.lock_key = w.k AND l.owner = w.o AND l.token = w.t
 SET l.expires_at = GREATEST(l.expires_at, ` + mysqlNow + ` + w.ttl)
 WHERE l.expires_at > ` + mysqlNow
 	if _, err := conn.ExecContext(ctx, update, renewArgs(grants)...); err != nil {
