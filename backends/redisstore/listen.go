@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,20 +36,19 @@ func (b *bell) forget(ctx context.Context) {
 // silent: the client itself replaces a connection that breaks, but does not
 // notice one that is half-open.
 func (b *bell) session(ctx context.Context, changed <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
 	sub := b.client.Subscribe(ctx) // names no channel and so does not dial
-	var heard atomic.Bool
-	ended := make(chan struct{})
+	var reader sync.WaitGroup
 	defer func() {
-		_ = sub.Close() // ends the reader
-		<-ended
+		cancel()
+		_ = sub.Close() // ends a read that is under way
+		reader.Wait()
 	}()
 
 	have := make(map[string]bool)
 	b.tune(ctx, sub, have) // dials
-	go func() {
-		defer close(ended)
-		b.listen(ctx, sub, &heard)
-	}()
+	var heard atomic.Bool
+	reader.Go(func() { b.listen(ctx, sub, &heard) })
 	beat := time.NewTicker(pulse)
 	defer beat.Stop()
 	heard.Store(true)
@@ -93,7 +93,7 @@ func (b *bell) tune(ctx context.Context, sub *redis.PubSub, have map[string]bool
 	return true
 }
 
-// listen reads until the subscription is closed or ctx ends.
+// listen reads until ctx ends.
 func (b *bell) listen(ctx context.Context, sub *redis.PubSub, heard *atomic.Bool) {
 	for ctx.Err() == nil {
 		msg, err := sub.Receive(ctx)
