@@ -14,7 +14,9 @@ import (
 // lost, fn's context ends with the reason as its cause, WithLock waits for fn,
 // and returns ErrLost, joined with fn's error, even if fn returned nil. A panic
 // of fn gives the key back and goes on. Under a context that holds key already,
-// fn runs inside that hold, one nested call at a time.
+// fn runs inside that hold, one nested call at a time. Under a context that
+// holds a key which sorts after this one, key is tried and not waited for:
+// waiting could be for a holder that waits for us.
 //
 // Errors: ErrBusy when another holds the key (after Wait), ErrUnavailable when
 // the store did not answer, ErrInvalid; fn did not run then. Any other is fn's.
