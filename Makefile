@@ -34,8 +34,8 @@ lint: ## Run golangci-lint, the one on the PATH when its version fits
 	else $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT) run ./...; fi
 
 .PHONY: readme
-readme: ## Compile the programs that README.md shows
-	$(GO) test -count=1 -run '^TestReadme' ./internal/archtest
+readme: ## Render the examples that README.md shows, and compile it
+	$(GO) test -count=1 -run '^TestReadme' ./internal/archtest -update
 
 .PHONY: api
 api: ## Accept the exported API and the linked modules of each package as they are now
