@@ -8,6 +8,7 @@ import (
 	"time"
 
 	gormlite "github.com/glebarez/sqlite"
+	driverlog "github.com/go-sql-driver/mysql"
 	gormmysql "gorm.io/driver/mysql"
 	gormpg "gorm.io/driver/postgres"
 	"gorm.io/gorm"
@@ -18,7 +19,10 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-func TestMain(m *testing.M) { servertest.Main(m) }
+func TestMain(m *testing.M) {
+	_ = driverlog.SetLogger(&driverlog.NopLogger{}) // it logs each connection that a test breaks
+	servertest.Main(m)
+}
 
 // database is a kind of database.
 type database struct {

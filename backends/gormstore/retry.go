@@ -17,20 +17,30 @@ const (
 // retry runs call until it succeeds or fails otherwise than by a conflict with
 // other transactions, or ctx ends. Each statement of the store is a transaction
 // of its own, so a conflict has undone all of it; other errors may have come
-// after the effect and are the caller's to repair.
+// after the effect and are the caller's to repair. After ctx's end the error Is
+// ctx's: some drivers say "interrupted" instead.
 func retry(ctx context.Context, call func() error) error {
 	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
 		err := call()
-		if err == nil || !conflict(err) {
-			return err
+		if err != nil && conflict(err) {
+			pause(ctx, wait/2+rand.N(wait))
+			if ctx.Err() == nil {
+				continue
+			}
 		}
-		pause := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return fmt.Errorf("%w (after: %w)", ctx.Err(), err)
+		if over := ctx.Err(); err != nil && over != nil && !errors.Is(err, over) {
+			err = fmt.Errorf("%w (%w)", over, err)
 		}
+		return err
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
