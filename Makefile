@@ -22,7 +22,7 @@ soak: services ## Run the same tests with full counts (about an hour)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (default 30s)
-	@.ci/each '^Fuzz' -run '^$$' -fuzztime $(or $(FUZZTIME),30s) -fuzz
+	@.ci/fuzz $(or $(FUZZTIME),30s)
 
 .PHONY: bench
 bench: services ## Run the benchmarks, BENCH=regexp chooses
