@@ -16,63 +16,73 @@ import (
 // needs of a test it takes from b.
 func BenchmarkLocker(b *testing.B, h Harness[driver.Locker]) {
 	open := h.Open(nil)
-	request := func(key, owner string) driver.Request {
-		return driver.Request{Key: "bench:" + key, Owner: "bench#" + owner, TTL: max(h.TTL, time.Minute)}
-	}
-	b.Run("AcquireRelease", func(b *testing.B) {
-		benchmark(b, open(), request("free", "1"), func(ctx context.Context, l driver.Locker, r driver.Request) error {
-			g, err := l.Acquire(ctx, r)
-			return errors.Join(err, l.Release(ctx, g))
-		})
-	})
-	b.Run("Renew", func(b *testing.B) {
-		l, r := open(), request("renewed", "1")
-		g, err := l.Acquire(b.Context(), r)
-		if err != nil {
-			b.Fatal(err)
-		}
-		benchmark(b, l, r, func(ctx context.Context, l driver.Locker, _ driver.Request) (err error) {
-			g, err = l.Renew(ctx, g)
-			return err
-		})
-		_ = l.Release(context.WithoutCancel(b.Context()), g)
-	})
-	b.Run("Busy", func(b *testing.B) {
-		l, held := open(), request("held", "1")
-		g, err := l.Acquire(b.Context(), held)
-		if err != nil {
-			b.Fatal(err)
-		}
-		benchmark(b, l, request("held", "2"), func(ctx context.Context, l driver.Locker, r driver.Request) error {
-			if _, err := l.Acquire(ctx, r); !errors.Is(err, driver.ErrBusy) {
-				return errors.Join(errors.New("a held key was not busy"), err)
-			}
-			return nil
-		})
-		_ = l.Release(context.WithoutCancel(b.Context()), g)
-	})
-	b.Run("Contended", func(b *testing.B) {
-		var owner atomic.Int64
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			l, r := open(), request("contended", strconv.FormatInt(owner.Add(1), 10))
-			for pb.Next() {
-				g, err := obtain(b.Context(), l, r)
-				if err := errors.Join(err, l.Release(b.Context(), g)); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
+	ttl := max(h.TTL, time.Minute)
+	b.Run("AcquireRelease", func(b *testing.B) { benchmarkFree(b, open(), ttl) })
+	b.Run("Renew", func(b *testing.B) { benchmarkRenew(b, open(), ttl) })
+	b.Run("Busy", func(b *testing.B) { benchmarkBusy(b, open(), ttl) })
+	b.Run("Contended", func(b *testing.B) { benchmarkContended(b, open, ttl) })
+}
+
+func benchmarkFree(b *testing.B, l driver.Locker, ttl time.Duration) {
+	r := benchRequest("free", "1", ttl)
+	loop(b, func(ctx context.Context) error {
+		g, err := l.Acquire(ctx, r)
+		return errors.Join(err, l.Release(ctx, g))
 	})
 }
 
-func benchmark(b *testing.B, l driver.Locker, r driver.Request, once func(context.Context, driver.Locker, driver.Request) error) {
+func benchmarkRenew(b *testing.B, l driver.Locker, ttl time.Duration) {
+	g, err := l.Acquire(b.Context(), benchRequest("renewed", "1", ttl))
+	if err != nil {
+		b.Fatal(err)
+	}
+	loop(b, func(ctx context.Context) (err error) {
+		g, err = l.Renew(ctx, g)
+		return err
+	})
+	_ = l.Release(context.WithoutCancel(b.Context()), g)
+}
+
+func benchmarkBusy(b *testing.B, l driver.Locker, ttl time.Duration) {
+	g, err := l.Acquire(b.Context(), benchRequest("held", "1", ttl))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := benchRequest("held", "2", ttl)
+	loop(b, func(ctx context.Context) error {
+		if _, err := l.Acquire(ctx, r); !errors.Is(err, driver.ErrBusy) {
+			return errors.Join(errors.New("a held key was not busy"), err)
+		}
+		return nil
+	})
+	_ = l.Release(context.WithoutCancel(b.Context()), g)
+}
+
+func benchmarkContended(b *testing.B, open func() driver.Locker, ttl time.Duration) {
+	var owner atomic.Int64
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		l, r := open(), benchRequest("contended", strconv.FormatInt(owner.Add(1), 10), ttl)
+		for pb.Next() {
+			g, err := obtain(b.Context(), l, r)
+			if err := errors.Join(err, l.Release(b.Context(), g)); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+func benchRequest(key, owner string, ttl time.Duration) driver.Request {
+	return driver.Request{Key: "bench:" + key, Owner: "bench#" + owner, TTL: ttl}
+}
+
+func loop(b *testing.B, once func(context.Context) error) {
 	b.Helper()
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := once(ctx, l, r); err != nil {
+		if err := once(ctx); err != nil {
 			b.Fatal(err)
 		}
 	}

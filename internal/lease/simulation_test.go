@@ -67,9 +67,6 @@ func count(times int, play func(r *rand.Rand) bool) (bad int) {
 }
 
 func TestNext_SurvivesFailoverToAnOlderState(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a simulation")
-	}
 	times := servertest.Count(2_000, 100_000)
 	harm := count(times, func(r *rand.Rand) bool { return failover(r, plainRule) })
 	if harm == 0 {
@@ -96,9 +93,6 @@ func wipe(r *rand.Rand, next rule) bool {
 }
 
 func TestNext_SurvivesFlushOfAHotKey(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a simulation")
-	}
 	times := servertest.Count(5, 500)
 	harm := count(times, func(r *rand.Rand) bool { return wipe(r, plainRule) })
 	if harm == 0 {
