@@ -24,6 +24,7 @@ func BenchmarkLocker(b *testing.B, h Harness[driver.Locker]) {
 }
 
 func benchmarkFree(b *testing.B, l driver.Locker, ttl time.Duration) {
+	b.Helper()
 	r := benchRequest("free", "1", ttl)
 	loop(b, func(ctx context.Context) error {
 		g, err := l.Acquire(ctx, r)
@@ -32,6 +33,7 @@ func benchmarkFree(b *testing.B, l driver.Locker, ttl time.Duration) {
 }
 
 func benchmarkRenew(b *testing.B, l driver.Locker, ttl time.Duration) {
+	b.Helper()
 	g, err := l.Acquire(b.Context(), benchRequest("renewed", "1", ttl))
 	if err != nil {
 		b.Fatal(err)
@@ -44,6 +46,7 @@ func benchmarkRenew(b *testing.B, l driver.Locker, ttl time.Duration) {
 }
 
 func benchmarkBusy(b *testing.B, l driver.Locker, ttl time.Duration) {
+	b.Helper()
 	g, err := l.Acquire(b.Context(), benchRequest("held", "1", ttl))
 	if err != nil {
 		b.Fatal(err)
@@ -59,6 +62,7 @@ func benchmarkBusy(b *testing.B, l driver.Locker, ttl time.Duration) {
 }
 
 func benchmarkContended(b *testing.B, open func() driver.Locker, ttl time.Duration) {
+	b.Helper()
 	var owner atomic.Int64
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,10 +28,8 @@ func picky(t *testing.T, failure error) (lead, good, bad <-chan error) {
 		Definite: func(err error) bool { return errors.Is(err, errRefused) },
 		Send: func(_ context.Context, qs []string, answer func(int, string)) error {
 			time.Sleep(time.Millisecond)
-			for _, q := range qs {
-				if q == "bad" {
-					return failure
-				}
+			if slices.Contains(qs, "bad") {
+				return failure
 			}
 			for i, q := range qs {
 				answer(i, strings.ToUpper(q))
