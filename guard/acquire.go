@@ -95,7 +95,7 @@ func (q *queue) ask(ctx context.Context, c *call) (*Lease, error) {
 		return nil, ErrBusy
 	}
 	q.hub.repair(driver.Grant{Request: req})
-	return nil, because(ErrUnavailable, err)
+	return nil, unanswered(err)
 }
 
 // checkTTL refuses what the store cannot keep, or what its margin eats up.

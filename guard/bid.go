@@ -145,7 +145,7 @@ func (q *queue) answer(b *bid, g driver.Grant, err error) (delay time.Duration, 
 	if !wanted {
 		return 0, true
 	}
-	return q.unanswered(b, err)
+	return q.noVerdict(b, err)
 }
 
 // turnedDown is ErrBusy: calls that do not wait are told, the others go on.
@@ -171,17 +171,17 @@ func (q *queue) turnedDown(b *bid) (delay time.Duration, done bool) {
 	return b.backoff(), false
 }
 
-// unanswered is an unknown outcome. Before the store has ever answered it is
+// noVerdict is an unknown outcome. Before the store has ever answered it is
 // told to everybody who waits; an attempt is not repeated inside the call.
-func (q *queue) unanswered(b *bid, err error) (delay time.Duration, done bool) {
+func (q *queue) noVerdict(b *bid, err error) (delay time.Duration, done bool) {
 	if b.busy {
-		b.trouble = err
+		b.trouble = errors.New(err.Error()) // for the reader: another sentinel must not be found in it
 		b.req.Owner = newOwner(b.ident) // the old one is being cleaned up
 		return b.backoff(), false
 	}
 	q.bid = nil
 	for q.first != nil {
-		q.settle(q.first, nil, because(ErrUnavailable, err))
+		q.settle(q.first, nil, unanswered(err))
 	}
 	return 0, true
 }

@@ -63,8 +63,11 @@ func (c *call) room() *turn {
 // newCall checks everything about a call that can be checked before a store is
 // touched.
 func (g *Guard) newCall(ctx context.Context, op, key string, opts []LockOption) (*call, error) {
-	if g.hub == nil {
+	switch {
+	case g.hub == nil:
 		return nil, g.fail(op, key, invalid("profile %q has no Lock role", g.profile.Name))
+	case ctx == nil:
+		return nil, g.fail(op, key, invalid("the context is nil"))
 	}
 	if err := checkKey(key); err != nil {
 		return nil, g.fail(op, key, because(ErrInvalid, err))

@@ -62,6 +62,16 @@ func because(sentinel, cause error) error {
 	return fmt.Errorf("%w: %w", sentinel, cause)
 }
 
+// unanswered is ErrUnavailable because of what a store said instead of a
+// verdict. ErrLost is none on an Acquire (a copy of it that came after its own
+// release), and the error must not be two sentinels.
+func unanswered(err error) error {
+	if errors.Is(err, driver.ErrLost) {
+		err = errors.New(err.Error())
+	}
+	return because(ErrUnavailable, err)
+}
+
 // invalid is ErrInvalid with the field and the fix.
 func invalid(format string, args ...any) error {
 	return because(ErrInvalid, fmt.Errorf(format, args...))

@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,6 +191,34 @@ func TestGuard_ALostReplyOfAcquireLeavesNothing(t *testing.T) {
 		if err := g.WithLock(t.Context(), "k", nothing); err != nil {
 			t.Errorf("got %v, want the key free", err)
 		}
+	})
+}
+
+// A store may answer an Acquire with ErrLost, when a copy of it comes after its
+// own release. That is no verdict on this call.
+func TestGuard_ErrLostIsNoVerdictOnAnAcquire(t *testing.T) {
+	lost := func(_ context.Context, call string, _ int) error {
+		if call == "Acquire" {
+			return fmt.Errorf("released: %w", driver.ErrLost)
+		}
+		return nil
+	}
+	bubble(t, func(t *testing.T) {
+		s := memstore.New()
+		w := connect(s)
+		w.breaks(lost, nil)
+		g := newGuard(t, lockOnly(), w)
+		wantErr(t, g.WithLock(t.Context(), "k", nothing), guard.ErrUnavailable)
+		w.breaks(nil, nil)
+		rival(t, s, "k", time.Hour)
+		time.AfterFunc(time.Second, func() { w.breaks(lost, nil) })
+		wantErr(t, newGuard(t, lockOnly(), polled{w}).WithLock(t.Context(), "k", nothing), guard.ErrBusy)
+	})
+	bubble(t, func(t *testing.T) {
+		w := connect(memstore.New())
+		w.traits.Consistency = driver.Local
+		w.breaks(lost, nil)
+		wantErr(t, newGuard(t, lockOnly(), w).WithLock(t.Context(), "k", nothing), guard.ErrUnavailable)
 	})
 }
 
