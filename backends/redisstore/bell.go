@@ -18,7 +18,6 @@ type bell struct {
 
 	mu      sync.Mutex
 	waiters map[string][]*waiter // by channel, in order of arrival
-	live    map[string]bool      // channels whose subscription the server has confirmed
 	line    *line                // nil while nobody waits
 }
 
@@ -33,20 +32,17 @@ type line struct {
 }
 
 func newBell(client redis.UniversalClient) *bell {
-	return &bell{client: client, waiters: make(map[string][]*waiter), live: make(map[string]bool)}
+	return &bell{client: client, waiters: make(map[string][]*waiter)}
 }
 
-// join adds a waiter. It is rung when the subscription is confirmed, at once if
-// it is already: what was told before that must be looked for.
+// join adds a waiter. It is rung when a subscription is confirmed, but there is
+// none to come if the channel has one already, or if the server refuses it: so
+// the waiter must look once by itself.
 func (b *bell) join(channel string) *waiter {
 	w := &waiter{ring: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiters[channel] = append(b.waiters[channel], w)
-	if b.live[channel] {
-		w.wake()
-		return w
-	}
 	if b.line == nil {
 		ctx, hangUp := context.WithCancel(context.Background())
 		b.line = &line{changed: make(chan struct{}, 1), hangUp: hangUp}
@@ -76,7 +72,6 @@ func (b *bell) leave(channel string, w *waiter, got bool) {
 	}
 	b.line.hangUp()
 	b.line = nil
-	clear(b.live)
 }
 
 // freed rings one waiter: who loses the race for the key has others' rings to
@@ -95,7 +90,6 @@ func (b *bell) confirmed(channel string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, w := range b.waiters[channel] {
-		b.live[channel] = true
 		w.wake()
 	}
 }
@@ -111,7 +105,6 @@ func (b *bell) diff(have map[string]bool) (add, drop []string) {
 	}
 	for channel := range have {
 		if _, wanted := b.waiters[channel]; !wanted {
-			delete(b.live, channel)
 			drop = append(drop, channel)
 		}
 	}

@@ -1,5 +1,5 @@
--- Runs one command, behind fence.lua. KEYS: its first key, by which the register was chosen. ARGV: the command.
--- All its keys must be under that key's hash tag, or the register says nothing about them.
+-- Runs one command, behind fence.lua. KEYS: its first argument, by which the register was chosen. ARGV: the command.
+-- All its keys must be under the hash tag of that, or the register says nothing about them.
 local function tag(key)
   return string.match(key, '^[^{]*{([^}]+)}') or key
 end
@@ -7,12 +7,9 @@ local keys = redis.pcall('COMMAND', 'GETKEYS', unpack(ARGV))
 if keys.err then
   return redis.error_reply('PAWLKEYS ' .. keys.err)
 end
-if keys[1] ~= KEYS[1] then
-  return redis.error_reply('PAWLKEYS the first argument is not the first key')
-end
 for _, key in ipairs(keys) do
   if tag(key) ~= tag(KEYS[1]) then
-    return redis.error_reply('PAWLKEYS the keys have different hash tags')
+    return redis.error_reply('PAWLKEYS the keys are not under the hash tag of the first argument')
   end
 end
 -- Not by RESP3: there a nil in a list would cut the list off, since Lua lists end at the first nil.

@@ -18,17 +18,7 @@ const (
 func (b *bell) run(ctx context.Context, changed <-chan struct{}) {
 	for ctx.Err() == nil {
 		b.session(ctx, changed)
-		b.forget(ctx)
 		pause(ctx, redial)
-	}
-}
-
-// forget marks every channel as not subscribed, unless the next line has begun.
-func (b *bell) forget(ctx context.Context) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if ctx.Err() == nil {
-		clear(b.live)
 	}
 }
 

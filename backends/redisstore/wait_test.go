@@ -63,14 +63,19 @@ func TestStore_ReleaseWakesAWaiter(t *testing.T) {
 	}
 }
 
-// The release falls between the last look and the subscription.
+// The network is slow, so the release falls into each step of the wait in turn:
+// before the first look, between it and the subscription, after both.
 func TestStore_NoWakeUpIsLostBeforeTheSubscription(t *testing.T) {
+	t.Parallel()
 	s, server := single(t)
-	other := newStore(t, client(t, server.Addr))
-	for i := range servertest.Count(100, 2000) {
+	for i := range servertest.Count(12, 200) {
+		far := servertest.NewProxy(t, server.Addr)
+		far.Delay(10 * time.Millisecond)
+		other := newStore(t, client(t, far.Addr()))
 		g := acquire(t, s, request(t, "k", long))
+		wantBusy(t, other, request(t, "k", long)) // the next look takes one round trip, the subscription needs a connection
 		ended := wait(soon(t), other, request(t, "k", long))
-		time.Sleep(time.Duration(i%100) * 20 * time.Microsecond)
+		time.Sleep(time.Duration(i%12) * 15 * time.Millisecond)
 		release(t, s, g)
 		release(t, other, served(t, ended))
 	}
@@ -81,10 +86,12 @@ func TestStore_ReconnectionWakesAWaiter(t *testing.T) {
 	s, server := single(t)
 	plain := client(t, server.Addr)
 	other := newStore(t, client(t, server.Addr))
-	for range servertest.Count(5, 50) {
+	for range servertest.Count(3, 30) {
 		g := acquire(t, s, request(t, "k", long))
+		looked := calls(t, plain)["evalsha"] + 1
 		ended := wait(soon(t), other, request(t, "k", long))
 		listening(t, plain, g.Request, 1)
+		quiet(t, plain, looked)
 		_, err := plain.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
 			p.Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub")
 			p.Del(t.Context(), "pawl:{"+g.Key+"}:lock") // freed, and nothing told: as a message to nobody
