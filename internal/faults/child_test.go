@@ -19,16 +19,18 @@ const patience = 30 * time.Second
 // message goes both ways between a test and its children, one JSON value a line.
 // ID names the conversation that it belongs to.
 type message struct {
-	ID    int
-	Op    string
-	Key   string        `json:",omitempty"`
-	Mode  string        `json:",omitempty"`
-	N     int64         `json:",omitempty"`
-	Token uint64        `json:",omitempty"`
-	For   time.Duration `json:",omitempty"`
-	Err   string        `json:",omitempty"`
-	At    int64         `json:",omitempty"` // monotonic clock of the machine
-	Log   []access      `json:",omitempty"`
+	ID     int
+	Op     string
+	Key    string        `json:",omitempty"`
+	Mode   string        `json:",omitempty"`
+	N      int64         `json:",omitempty"`
+	Unsure int64         `json:",omitempty"`
+	Token  uint64        `json:",omitempty"`
+	For    time.Duration `json:",omitempty"`
+	Think  time.Duration `json:",omitempty"`
+	Locked bool          `json:",omitempty"`
+	Err    string        `json:",omitempty"`
+	At     int64         `json:",omitempty"` // monotonic clock of the machine
 }
 
 // child is another process of this test binary: what it does is in stage_test.go.
@@ -170,20 +172,27 @@ func (k *talk) send(m message) {
 	}
 }
 
-// expect waits for the child to say op.
-func (k *talk) expect(op string) message {
+// next is what the child says next.
+func (k *talk) next() message {
 	k.c.t.Helper()
 	select {
 	case m, ok := <-k.events:
-		switch {
-		case !ok:
-			k.c.t.Fatalf("a child died; it should have said %q", op)
-		case m.Op != op:
-			k.c.t.Fatalf("a child said %q (%s), want %q", m.Op, m.Err, op)
+		if !ok {
+			k.c.t.Fatal("a child died")
 		}
 		return m
 	case <-time.After(patience):
-		k.c.t.Fatalf("a child did not say %q", op)
+		k.c.t.Fatal("a child says nothing")
 	}
 	return message{}
+}
+
+// expect waits for the child to say op.
+func (k *talk) expect(op string) message {
+	k.c.t.Helper()
+	m := k.next()
+	if m.Op != op {
+		k.c.t.Fatalf("a child said %q (%s), want %q", m.Op, m.Err, op)
+	}
+	return m
 }

@@ -103,7 +103,15 @@ func connectDB(url string) (*gorm.DB, error) {
 	default:
 		return nil, fmt.Errorf("no such place: %q", url)
 	}
-	return gorm.Open(d, &gorm.Config{Logger: logger.Discard})
+	db, err := gorm.Open(d, &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		return nil, err
+	}
+	pool, err := db.DB()
+	if err == nil {
+		pool.SetMaxIdleConns(16) // a process at work has its connections
+	}
+	return db, err
 }
 
 func closeDB(db *gorm.DB) {
