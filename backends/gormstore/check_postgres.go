@@ -39,8 +39,10 @@ func postgresCheck(ctx context.Context, pool *sql.DB) ([]rule, error) {
 		"use session pooling, or set timeouts with SET LOCAL only")), err
 }
 
-// postgresPooled reports whether two connections share a backend, or one
-// changes it: a pooler in transaction mode.
+// postgresPooled reports whether a session's backend serves another session
+// between two statements: behind a pooler in transaction mode the second
+// session gets the backend that the first one has just left, or the first one
+// finds it taken.
 func postgresPooled(ctx context.Context, pool *sql.DB) (pooled bool, err error) {
 	if pool.Stats().MaxOpenConnections == 1 {
 		return false, nil
@@ -51,19 +53,18 @@ func postgresPooled(ctx context.Context, pool *sql.DB) (pooled bool, err error) 
 		return false, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
+	var first, other, second int
+	if err := conn.QueryRowContext(ctx, backend).Scan(&first); err != nil {
+		return false, err
+	}
 	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
-
-	var first, other, second int
-	err = errors.Join(
-		conn.QueryRowContext(ctx, backend).Scan(&first),
-		tx.QueryRowContext(ctx, backend).Scan(&other))
-	if err != nil || first == other {
+	if err := tx.QueryRowContext(ctx, backend).Scan(&other); err != nil || first == other {
 		return err == nil, err
 	}
 	err = conn.QueryRowContext(ctx, backend).Scan(&second)
-	return second != first, err
+	return err == nil && second != first, err
 }

@@ -1,9 +1,15 @@
 package gormstore_test
 
 import (
+	sqldriver "database/sql/driver"
+	"net"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pawl-go/pawl/backends/gormstore"
 	"github.com/pawl-go/pawl/internal/servertest"
@@ -89,6 +95,77 @@ func TestStore_CheckNamesMySQLSettings(t *testing.T) {
 	defer exec(t, db, "SET GLOBAL read_only = OFF")
 	wantFound(t, s, append(durability, "!table pawl_locks has engine Aria", "!the server is read only")...)
 }
+
+// What receives the log as a standby does.
+func TestStore_CheckNamesAsynchronousStandbys(t *testing.T) {
+	d := postgresDB()
+	server := servertest.PostgresWith(t, "-c", "wal_level=replica", "-c", "max_wal_senders=4")
+	dsn := server.Database(t)
+	s, db := d.migrated(t, dsn)
+	standby, err := pgconn.Connect(t.Context(), dsn+"&replication=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer standby.Close(t.Context()) //nolint:errcheck // the server ends with the test
+	standby.Frontend().Send(&pgproto3.Query{String: "START_REPLICATION PHYSICAL 0/1000000"})
+	if err := standby.Frontend().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := standby.Frontend().Receive(); err != nil { // it streams
+		t.Fatal(err)
+	}
+	wantFound(t, s, "!standbys are asynchronous (synchronous_standby_names is empty)")
+
+	exec(t, db, "ALTER SYSTEM SET synchronous_standby_names = 'other'")
+	exec(t, db, "SELECT pg_reload_conf()")
+	for ask[string](t, d.connect(t, dsn), "SHOW synchronous_standby_names") == "" {
+		time.Sleep(time.Millisecond)
+	}
+	wantFound(t, d.store(t, dsn+"&synchronous_commit=local"), "synchronous_commit = local")
+	exec(t, db, "ALTER SYSTEM RESET synchronous_standby_names") // or the clean-up would wait for that standby
+	exec(t, db, "SELECT pg_reload_conf()")
+}
+
+func TestStore_CheckNamesAsynchronousReplicas(t *testing.T) {
+	d := mariaDB()
+	server := servertest.MariaDBWith(t, "--log-bin=log", "--server-id=1", "--sync-binlog=1", "--binlog-format=ROW")
+	s, _ := d.migrated(t, server.Database(t))
+	wantFound(t, s)
+	replica := servertest.MariaDBWith(t, "--server-id=2")
+	host, port, err := net.SplitHostPort(server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := d.connect(t, replica.DSN(""))
+	exec(t, there, "CHANGE MASTER TO MASTER_HOST = '"+host+"', MASTER_PORT = "+port+", MASTER_USER = 'root'")
+	exec(t, there, "START SLAVE")
+	defer exec(t, there, "STOP SLAVE")
+	for end := time.Now().Add(10 * time.Second); len(found(t, s)) == 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	wantFound(t, s, "!replicas are asynchronous")
+}
+
+// A pooler in transaction mode gives a backend to whoever has a statement.
+func TestStore_CheckNamesAPooler(t *testing.T) {
+	d := postgresDB()
+	dsn := d.empty(t)
+	d.migrated(t, dsn)
+	db, spy := d.watched(t, dsn)
+	pool(t, db).SetMaxIdleConns(0) // the next connection is the spy's to make
+	backend, err := spy.drv.Open(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.Close() //nolint:errcheck // the test is over
+	spy.open = func() (sqldriver.Conn, error) { return shared{backend}, nil }
+	wantFound(t, storeOn(t, db), "a pooler gives one session several backends")
+}
+
+// shared is a session that does not own its backend.
+type shared struct{ sqldriver.Conn }
+
+func (shared) Close() error { return nil }
 
 func TestStore_CheckNamesSQLiteSettings(t *testing.T) {
 	d := sqliteDB()

@@ -76,20 +76,26 @@ func mysqlNumber(err error) int64 { return field(err, "Number") }
 // sqliteConflict knows SQLITE_BUSY and SQLITE_LOCKED with their extended codes.
 func sqliteConflict(code int64) bool { return code&0xff == 5 || code&0xff == 6 }
 
-// field returns the first integer that an error of the chain has in a field of
+// field returns the first integer that an error of the tree has in a field of
 // that name, or 0.
 func field(err error, name string) int64 {
-	for ; err != nil; err = errors.Unwrap(err) {
-		v := reflect.Indirect(reflect.ValueOf(err))
-		if v.Kind() != reflect.Struct {
-			continue
-		}
+	if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
 		switch v = v.FieldByName(name); {
 		case !v.IsValid():
 		case v.CanInt():
 			return v.Int()
 		case v.CanUint():
 			return int64(v.Uint()) //nolint:gosec // error numbers are small
+		}
+	}
+	switch e := err.(type) { //nolint:errorlint // this is the walk
+	case interface{ Unwrap() error }:
+		return field(e.Unwrap(), name)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if n := field(err, name); n != 0 {
+				return n
+			}
 		}
 	}
 	return 0

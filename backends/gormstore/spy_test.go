@@ -89,9 +89,18 @@ type spyConn struct {
 	spy *spy
 }
 
+func inner[I any](c *spyConn) I { return unshared(c.Conn).(I) }
+
+func unshared(c sqldriver.Conn) sqldriver.Conn {
+	if s, ok := c.(shared); ok {
+		return s.Conn
+	}
+	return c
+}
+
 func (c *spyConn) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
 	lost := c.spy.note(query)
-	result, err := c.Conn.(sqldriver.ExecerContext).ExecContext(ctx, query, args)
+	result, err := inner[sqldriver.ExecerContext](c).ExecContext(ctx, query, args)
 	if err == nil && lost != nil {
 		return nil, lost
 	}
@@ -100,7 +109,7 @@ func (c *spyConn) ExecContext(ctx context.Context, query string, args []sqldrive
 
 func (c *spyConn) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	lost := c.spy.note(query)
-	rows, err := c.Conn.(sqldriver.QueryerContext).QueryContext(ctx, query, args)
+	rows, err := inner[sqldriver.QueryerContext](c).QueryContext(ctx, query, args)
 	if err != nil || lost == nil {
 		return rows, err
 	}
@@ -114,11 +123,11 @@ func (c *spyConn) QueryContext(ctx context.Context, query string, args []sqldriv
 
 func (c *spyConn) BeginTx(ctx context.Context, opts sqldriver.TxOptions) (sqldriver.Tx, error) {
 	_ = c.spy.note("BEGIN")
-	return c.Conn.(sqldriver.ConnBeginTx).BeginTx(ctx, opts)
+	return inner[sqldriver.ConnBeginTx](c).BeginTx(ctx, opts)
 }
 
 func (c *spyConn) CheckNamedValue(v *sqldriver.NamedValue) error {
-	if checker, ok := c.Conn.(sqldriver.NamedValueChecker); ok {
+	if checker, ok := unshared(c.Conn).(sqldriver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(v)
 	}
 	return sqldriver.ErrSkip
