@@ -1,6 +1,6 @@
 -- Grants a lock, or says how long it is held still.
 -- KEYS: lock, order. ARGV: owner, ttl in ms, generation, how long to keep the order in ms.
--- Returns {1, sequence, generation} granted, {0, ms left} busy, {2} this owner has released.
+-- Returns {1, sequence, generation} granted, {0, ms left} busy.
 local held = redis.call('GET', KEYS[1])
 if held then
   local generation, sequence, owner = string.match(held, '^(%d+) (%d+) (.*)$')
@@ -15,15 +15,10 @@ if held then
   return {1, tonumber(sequence), tonumber(generation)}
 end
 
-local order = redis.call('HMGET', KEYS[2], 'last', 'at', 'left')
--- A copy that arrives after its release would hold the key for nobody.
-if order[3] and string.find('\n' .. order[3], '\n' .. ARGV[1] .. '\n', 1, true) then
-  return {2}
-end
-
 -- The clock rule of internal/lease, in ticks of 16 us of this server's time. 48 bits are exact in a Lua number.
 local time = redis.call('TIME')
 local tick = math.floor((time[1] * 1000000 + time[2]) / 16)
+local order = redis.call('HMGET', KEYS[2], 'last', 'at')
 local sequence = tick
 if order[1] then
   sequence = math.max(tick, order[1] + math.max(1, tick - order[2]))

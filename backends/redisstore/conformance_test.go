@@ -17,7 +17,7 @@ const ttl = 500 * time.Millisecond
 
 // open returns a store on a client of its own for each call, as separate
 // processes have.
-func open(t *testing.T, dial func() redis.UniversalClient) func() driver.Locker {
+func open(t testing.TB, dial func() redis.UniversalClient) func() driver.Locker {
 	t.Helper()
 	return func() driver.Locker {
 		client := dial()
@@ -56,4 +56,14 @@ func TestStore_KeepsTheContractOnACluster(t *testing.T) {
 		addrs = append(addrs, node.Addr)
 	}
 	runLocker(t, func() redis.UniversalClient { return redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs}) })
+}
+
+func BenchmarkStore(b *testing.B) {
+	server := servertest.Redis(b)
+	drivertest.BenchmarkLocker(b, drivertest.Harness[driver.Locker]{
+		Open: func(*testing.T) func() driver.Locker {
+			return open(b, func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: server.Addr}) })
+		},
+		TTL: ttl,
+	})
 }

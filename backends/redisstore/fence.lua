@@ -2,7 +2,7 @@
 -- KEYS: those of the command, then the register of each grant.
 -- ARGV: those of the command, then token, first token of its generation and origin of each grant, then their number.
 -- A register is '<token> <origin>'. Tokens are 16 hex digits, and are compared by halves: a Lua number is exact up to
--- 53 bits only, and strings are compared by the rules of the server's locale.
+-- 53 bits only, and strings are compared by the rules of the server's locale (Danish sorts 'aa' after 'b').
 local pawl_refused, KEYS, ARGV = (function(keys, args)
   local function less(a, b)
     local high = tonumber(string.sub(a, 1, 8), 16) - tonumber(string.sub(b, 1, 8), 16)

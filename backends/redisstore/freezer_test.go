@@ -79,7 +79,7 @@ func (w *wire) Write(b []byte) (int, error) {
 
 func (w *wire) SetDeadline(t time.Time) error {
 	_ = w.SetReadDeadline(t)
-	return w.Conn.SetWriteDeadline(t)
+	return w.SetWriteDeadline(t)
 }
 
 func (w *wire) SetReadDeadline(t time.Time) error {

@@ -55,8 +55,6 @@ func (s *Store) try(ctx context.Context, r driver.Request) (driver.Grant, time.D
 		return g, 0, err
 	case len(got) == 2 && got[0] == 0:
 		return driver.Grant{}, time.Duration(got[1]) * time.Millisecond, driver.ErrBusy
-	case len(got) == 1 && got[0] == 2:
-		return driver.Grant{}, 0, fmt.Errorf("redisstore: acquire after the release: %w", driver.ErrLost)
 	}
 	return driver.Grant{}, 0, fmt.Errorf("redisstore: acquire: %w", errReply)
 }

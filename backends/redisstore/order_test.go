@@ -14,13 +14,13 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-// rounds makes n grants of one key, each greater than the one before, and a
+// rounds makes n grants of the key "k", each greater than the one before, and a
 // counter beside them, as other libraries take their tokens from.
-func rounds(t *testing.T, s *redisstore.Store, c redis.UniversalClient, key string, n int, last driver.Grant) (driver.Grant, int64) {
+func rounds(t *testing.T, s *redisstore.Store, c redis.UniversalClient, n int, last driver.Grant) (driver.Grant, int64) {
 	t.Helper()
 	var counter int64
 	for range n {
-		g := acquire(t, s, request(t, key, long))
+		g := acquire(t, s, request(t, "k", long))
 		if g.Token <= last.Token {
 			t.Fatalf("token of the next holder: got %d, want more than %d", g.Token, last.Token)
 		}
@@ -37,11 +37,11 @@ func rounds(t *testing.T, s *redisstore.Store, c redis.UniversalClient, key stri
 func TestStore_TokensGrowThroughFlushAll(t *testing.T) {
 	s, server := single(t)
 	plain := client(t, server.Addr)
-	last, naive := rounds(t, s, plain, "k", 50, driver.Grant{})
+	last, naive := rounds(t, s, plain, 50, driver.Grant{})
 	if err := plain.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, after := rounds(t, s, plain, "k", 1, last); after > naive {
+	if _, after := rounds(t, s, plain, 1, last); after > naive {
 		t.Errorf("a counter after FLUSHALL: got %d, want it to have gone back from %d, or the test shows nothing", after, naive)
 	}
 }
@@ -49,10 +49,10 @@ func TestStore_TokensGrowThroughFlushAll(t *testing.T) {
 func TestStore_TokensGrowThroughARestartWithoutPersistence(t *testing.T) {
 	s, server := single(t)
 	plain := client(t, server.Addr)
-	last, naive := rounds(t, s, plain, "k", 50, driver.Grant{})
+	last, naive := rounds(t, s, plain, 50, driver.Grant{})
 	server.Kill()
 	server.Restart(t)
-	if _, after := rounds(t, s, plain, "k", 1, last); after > naive {
+	if _, after := rounds(t, s, plain, 1, last); after > naive {
 		t.Errorf("a counter after the restart: got %d, want it to have gone back from %d, or the test shows nothing", after, naive)
 	}
 }
@@ -67,7 +67,7 @@ func TestStore_TokensGrowThroughALossyFailover(t *testing.T) {
 
 	start := time.Now()
 	replica := client(t, set.Replica.Addr)
-	last, naive := rounds(t, s, c, "k", 50, driver.Grant{})
+	last, naive := rounds(t, s, c, 50, driver.Grant{})
 	eventually(t, "replication", func() bool { return replica.DBSize(t.Context()).Val() > 0 })
 	time.Sleep(2300*time.Millisecond - time.Since(start))
 	lose(t, set)
@@ -76,7 +76,7 @@ func TestStore_TokensGrowThroughALossyFailover(t *testing.T) {
 	if n, err := c.Exists(t.Context(), t.Name()+":counter").Result(); n != 0 || err != nil {
 		t.Fatalf("keys of the promoted replica: got %d, %v, want none: the failover lost nothing", n, err)
 	}
-	if _, after := rounds(t, s, c, "k", 1, last); after > naive {
+	if _, after := rounds(t, s, c, 1, last); after > naive {
 		t.Errorf("a counter after the failover: got %d, want it to have gone back from %d, or the test shows nothing", after, naive)
 	}
 }

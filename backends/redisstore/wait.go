@@ -22,7 +22,7 @@ func (s *Store) AcquireWait(ctx context.Context, r driver.Request) (driver.Grant
 		return driver.Grant{}, err
 	}
 	channel := namesOf(r.Key).freed
-	w := s.bell.join(channel)
+	w := s.bell.join(channel) //nolint:contextcheck // the subscription is that of all waiters, and ends with the last
 	g, err := s.await(ctx, r, w)
 	s.bell.leave(channel, w, err == nil)
 	return g, err

@@ -25,11 +25,11 @@ func subscribers(t *testing.T, c *redis.Client) int {
 	return strings.Count(list, "\n")
 }
 
-// listening waits until n processes are subscribed to the release of r's key.
-func listening(t *testing.T, c *redis.Client, r driver.Request, n int64) {
+// listening waits until somebody is subscribed to the release of r's key.
+func listening(t *testing.T, c *redis.Client, r driver.Request) {
 	t.Helper()
 	channel := "pawl:{" + r.Key + "}:freed"
-	eventually(t, "subscription", func() bool { return c.PubSubNumSub(t.Context(), channel).Val()[channel] == n })
+	eventually(t, "subscription", func() bool { return c.PubSubNumSub(t.Context(), channel).Val()[channel] == 1 })
 }
 
 // quiet waits until the server has run at least n scripts and runs no more, and
@@ -57,7 +57,7 @@ func TestStore_ReleaseWakesAWaiter(t *testing.T) {
 	for range servertest.Count(20, 500) {
 		g := acquire(t, s, request(t, "k", long))
 		ended := wait(soon(t), other, request(t, "k", long))
-		listening(t, plain, g.Request, 1)
+		listening(t, plain, g.Request)
 		release(t, s, g)
 		release(t, other, served(t, ended))
 	}
@@ -90,7 +90,7 @@ func TestStore_ReconnectionWakesAWaiter(t *testing.T) {
 		g := acquire(t, s, request(t, "k", long))
 		looked := calls(t, plain)["evalsha"] + 1
 		ended := wait(soon(t), other, request(t, "k", long))
-		listening(t, plain, g.Request, 1)
+		listening(t, plain, g.Request)
 		quiet(t, plain, looked)
 		_, err := plain.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
 			p.Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub")
@@ -113,7 +113,7 @@ func TestStore_SilentSubscriptionIsReplaced(t *testing.T) {
 	other := newStore(t, clientWith(t, &redis.Options{Addr: server.Addr, Dialer: wires.dial}))
 	g := acquire(t, s, request(t, "k", long))
 	ended := wait(soon(t), other, request(t, "k", long))
-	listening(t, plain, g.Request, 1)
+	listening(t, plain, g.Request)
 	quiet(t, plain, 2)
 	wires.freeze()
 	release(t, s, g)
@@ -163,7 +163,7 @@ func TestStore_ListensOnOneConnectionWhileSomebodyWaits(t *testing.T) {
 		}
 	}
 	for _, g := range grants {
-		listening(t, plain, g.Request, 1)
+		listening(t, plain, g.Request)
 	}
 	if got := subscribers(t, plain); got != 1 {
 		t.Errorf("subscribed connections: got %d, want 1", got)
