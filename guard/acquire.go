@@ -22,8 +22,11 @@ func (g *Guard) acquire(ctx context.Context, c *call) (*Lease, context.Context, 
 			return g.turnedAway(ctx, c, because(ErrUnavailable, err))
 		}
 		if l.live() {
+			held := l.bind(ctx, &l.first)
 			g.tel.acquired(ctx, c)
-			return l, l.bind(ctx, &l.first), nil
+			if l.live() { // the last look: what stands between may have taken long
+				return l, held, nil
+			}
 		}
 		// A process that was frozen between the grant and this line: the call has not
 		// begun, so it goes back to waiting.

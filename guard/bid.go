@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/pawl-go/pawl/backends/driver"
@@ -14,11 +13,6 @@ import (
 var (
 	errWaitOver = errors.New("no answer within Wait")
 	errTooLate  = errors.New("the answer came after the lease had run out")
-)
-
-const (
-	firstPoll = 10 * time.Millisecond
-	lastPoll  = 250 * time.Millisecond
 )
 
 // bid is this process's contender for a key at the store. It belongs to the
@@ -139,6 +133,7 @@ func (q *queue) answer(b *bid, g driver.Grant, err error) (delay time.Duration, 
 			return 0, true
 		}
 		b.busy, b.trouble = true, nil
+		q.running = time.Time{} // another process has its turn
 		return q.turnedDown(b)
 	}
 	q.hub.repair(driver.Grant{Request: b.req}) // unknown, or granted to nobody
@@ -176,7 +171,7 @@ func (q *queue) turnedDown(b *bid) (delay time.Duration, done bool) {
 func (q *queue) noVerdict(b *bid, err error) (delay time.Duration, done bool) {
 	if b.busy {
 		b.trouble = errors.New(err.Error()) // for the reader: another sentinel must not be found in it
-		b.req.Owner = newOwner(b.ident) // the old one is being cleaned up
+		b.req.Owner = newOwner(b.ident)     // the old one is being cleaned up
 		return b.backoff(), false
 	}
 	q.bid = nil
@@ -184,16 +179,4 @@ func (q *queue) noVerdict(b *bid, err error) (delay time.Duration, done bool) {
 		q.settle(q.first, nil, unanswered(err))
 	}
 	return 0, true
-}
-
-// backoff is the next pause between two questions: 10 ms doubling to 250 ms, jittered.
-func (b *bid) backoff() time.Duration {
-	d := min(firstPoll<<min(b.polls, 5), lastPoll)
-	b.polls++
-	return jitter(d)
-}
-
-// jitter is d give or take a quarter.
-func jitter(d time.Duration) time.Duration {
-	return d*3/4 + mathrand.N(d/2+1) //nolint:gosec // spreads load, hides nothing
 }

@@ -307,3 +307,34 @@ func TestGuard_NamespacesNeverMeet(t *testing.T) {
 		}
 	})
 }
+
+// On a polled store the others look every 250 ms only: a crowd that paused for
+// 10 ms each time would starve them.
+func TestGuard_AnotherProcessThatPollsGetsItsTurn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := memstore.New()
+		crowd := newGuard(t, lockOnly(), polled{connect(s)})
+		other := newGuard(t, lockOnly(), polled{connect(s)})
+		stop, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() {
+				for stop.Err() == nil {
+					_ = crowd.WithLock(stop, "k", func(context.Context) error { time.Sleep(time.Millisecond); return nil })
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		for range 20 {
+			began := time.Now()
+			if err := other.WithLock(t.Context(), "k", nothing); err != nil {
+				t.Fatalf("the other process starves: %v", err)
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("the other process had its turn after %v, want a quarter of Wait and two polls at most", took)
+			}
+		}
+		cancel()
+		all.Wait()
+	})
+}

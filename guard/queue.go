@@ -21,6 +21,10 @@ type queue struct {
 	bid         *bid    // asks the store for it
 	asking      bool    // a caller asks a store inside this process itself
 	releasing   bool    // it was given back and the store has not answered yet
+
+	// running is since when this process has given the key back only for short pauses; zero: it has not, or another process
+	// had its turn since.
+	running time.Time
 }
 
 // waiter is one call that waits for its turn.

@@ -82,18 +82,3 @@ func (h *hub) giveBack(ctx context.Context, t *tenure) error {
 		return ctx.Err() // unknown; the release goes on
 	}
 }
-
-// released lets the waiters of this process ask the store again. On a store
-// without arrival order they sit out one poll first, so that another process
-// gets a chance.
-func (q *queue) released() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.releasing = false
-	rest := time.Duration(0)
-	if !q.hub.traits.FIFO {
-		rest = jitter(firstPoll)
-	}
-	q.contend(rest)
-	q.hub.leave(q)
-}

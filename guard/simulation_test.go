@@ -200,4 +200,3 @@ func (s *simulation) end(ctx context.Context, id int, key string) {
 	delete(s.running[key], id)
 	s.ended[key] = max(s.ended[key], fencing.Grants(ctx)[0].Token)
 }
-

@@ -50,6 +50,7 @@ func TestTelemetry_CountsWhatHappened(t *testing.T) {
 		second.Wait()
 		wantErr(t, g.WithLock(t.Context(), "k", nothing), guard.ErrUnavailable)
 
+		synctest.Wait() // the loss is told first and reported after
 		counts := collect(t, reader)
 		for name, want := range map[string]int64{
 			"pawl.lock.handovers": 1, "pawl.lock.losses": 1, "pawl.lock.verdicts": 4,

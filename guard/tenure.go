@@ -52,6 +52,9 @@ func (q *queue) begin(g driver.Grant, asked time.Duration, c *call, now time.Tim
 	t := &x.tenure
 	*t = tenure{q: q, grant: g, asked: asked, since: now, token: g.Token, index: -1}
 	q.hub.again(q) // until the tenure is over
+	if q.running.IsZero() {
+		q.running = now
+	}
 	t.renewAt = renewalOf(g)
 	q.ten = t
 	return t.give(&x.lease, c, now)
