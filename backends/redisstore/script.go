@@ -58,13 +58,17 @@ func (s *Store) send(ctx context.Context, script *redis.Script, calls []call, an
 // client itself routes each command, so an outdated map costs time, no more.
 func (s *Store) byNode(ctx context.Context, calls []call) [][]int {
 	cluster, ok := s.client.(*redis.ClusterClient)
-	group := make(map[*redis.Client]int)
-	groups := make([][]int, 0, 1)
-	for i, c := range calls {
-		var node *redis.Client
-		if ok && len(calls) > 1 {
-			node, _ = cluster.MasterForKey(ctx, c.keys[0])
+	if !ok || len(calls) == 1 {
+		all := make([]int, len(calls))
+		for i := range all {
+			all[i] = i
 		}
+		return [][]int{all}
+	}
+	group := make(map[*redis.Client]int)
+	var groups [][]int
+	for i, c := range calls {
+		node, _ := cluster.MasterForKey(ctx, c.keys[0]) // nil if unknown: a group too
 		at, known := group[node]
 		if !known {
 			at = len(groups)

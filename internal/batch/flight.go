@@ -13,8 +13,9 @@ import (
 type flight[Q, A any] struct {
 	calls   []*call[Q, A]
 	waiting int // calls without an answer whose caller has not left
+	since   time.Time
 	cancel  context.CancelFunc
-	timer   *time.Timer
+	timer   *time.Timer // nil until it is needed: a timer costs a lone call a good part of its time
 }
 
 // forget books that nobody waits for c any more, and whether that was the last
@@ -36,9 +37,14 @@ func (l *Lane[Q, A]) age(f *flight[Q, A]) {
 	}
 }
 
-// depart sends what is queued, unless a young batch is in flight.
+// depart sends what is queued, unless a young batch is in flight: then it sees to
+// it that this one does not stay young for ever.
 func (l *Lane[Q, A]) depart() {
-	if l.young != nil {
+	if len(l.queue) == 0 {
+		return
+	}
+	if f := l.young; f != nil {
+		l.mature(f)
 		return
 	}
 	calls := l.board()
@@ -46,23 +52,47 @@ func (l *Lane[Q, A]) depart() {
 		return
 	}
 	slices.SortFunc(calls, func(a, b *call[Q, A]) int { return cmp.Compare(a.key, b.key) })
-	limit := l.Limit
-	if limit == 0 {
-		limit = defaultLimit
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(calls[0].ctx), limit)
-	f := &flight[Q, A]{calls: calls, waiting: len(calls), cancel: cancel}
+	f := &flight[Q, A]{calls: calls, waiting: len(calls), since: time.Now()}
 	for _, c := range calls {
 		c.flight = f
 	}
-	f.timer = time.AfterFunc(Stale, func() {
+	ctx := l.bound(f)
+	l.young = f
+	if len(l.queue) > 0 {
+		l.mature(f)
+	}
+	go l.fly(ctx, f)
+}
+
+// mature lets the next batch go when f is Stale.
+func (l *Lane[Q, A]) mature(f *flight[Q, A]) {
+	if f.timer != nil {
+		return
+	}
+	f.timer = time.AfterFunc(Stale-time.Since(f.since), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.age(f)
 		l.depart()
 	})
-	l.young = f
-	go l.fly(ctx, f)
+}
+
+// bound makes the context of f. It needs no timer where the callers have
+// deadlines within the limit, since it ends when they have left.
+func (l *Lane[Q, A]) bound(f *flight[Q, A]) (ctx context.Context) {
+	limit := l.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	end := f.since.Add(limit)
+	stays := func(c *call[Q, A]) bool { deadline, ok := c.ctx.Deadline(); return !ok || deadline.After(end) }
+	ctx = context.WithoutCancel(f.calls[0].ctx)
+	if slices.ContainsFunc(f.calls, stays) {
+		ctx, f.cancel = context.WithDeadline(ctx, end)
+	} else {
+		ctx, f.cancel = context.WithCancel(ctx)
+	}
+	return ctx
 }
 
 // board takes the next batch from the queue: in order of arrival, one call a
@@ -106,7 +136,9 @@ func (l *Lane[Q, A]) fly(ctx context.Context, f *flight[Q, A]) {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f.timer.Stop()
+	if f.timer != nil {
+		f.timer.Stop()
+	}
 	l.age(f)
 	l.depart()
 }

@@ -157,6 +157,21 @@ func TestLane_StaleBatchHoldsUpItsOwnKeysOnly(t *testing.T) {
 	})
 }
 
+func TestLane_StaleBatchDoesNotHoldUpACallThatComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &line{rtt: 200 * time.Millisecond}
+		lane := l.lane()
+		slow := do(t.Context(), t, lane, "slow")
+		time.Sleep(2 * batch.Stale)
+		start := time.Now()
+		expect(t, "other", do(t.Context(), t, lane, "other"))
+		if got := time.Since(start); got != l.rtt {
+			t.Errorf("another key waited %v, want one round trip: %v", got, l.rtt)
+		}
+		expect(t, "slow", slow)
+	})
+}
+
 // A renewal whose link is half-open must be repeatable at once, else the lease
 // ends while its repetition waits behind it.
 func TestLane_LeavingFreesTheKey(t *testing.T) {
