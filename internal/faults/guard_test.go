@@ -98,7 +98,7 @@ func awaitFree(t *testing.T, s driver.Viewer, key string, within time.Duration) 
 
 // eventually polls what no event tells.
 func eventually(within time.Duration, done func() bool) bool {
-	for end := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
 		if done() {
 			return true
 		}

@@ -35,9 +35,10 @@ type stage struct {
 // plays are what a child can be asked for. One returns when ctx ends, which is
 // when the test is done with the child.
 var plays = map[string]func(ctx context.Context, s *stage, l *line, m message){
-	"sell":  sellOne,
-	"trade": trade,
-	"visit": visit,
+	"sell":    sellOne,
+	"trade":   trade,
+	"visit":   visit,
+	"line up": lineUp,
 }
 
 // perform is a child's main function.
