@@ -45,12 +45,10 @@ func (s *Store) Check(ctx context.Context) ([]driver.Hazard, error) {
 
 // eachNode visits every primary; addr is "" if there is only one.
 func (s *Store) eachNode(ctx context.Context, visit func(ctx context.Context, node redis.Cmdable, addr string) error) error {
-	node := func(ctx context.Context, c *redis.Client) error { return visit(ctx, c, " at "+c.Options().Addr) }
-	switch client := s.client.(type) {
-	case *redis.ClusterClient:
-		return client.ForEachMaster(ctx, node)
-	case *redis.Ring:
-		return client.ForEachShard(ctx, node)
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+			return visit(ctx, c, " at "+c.Options().Addr)
+		})
 	}
 	return visit(ctx, s.client, "")
 }

@@ -52,10 +52,15 @@ var (
 	_ driver.Checker = (*Store)(nil)
 )
 
-// New returns a store on client, which it neither dials now nor ever closes.
+// New returns a store on client, which it neither dials now nor ever closes. A
+// [redis.Ring] is refused: it serves the keys of a shard that stops answering from
+// another shard, where nobody holds anything.
 func New(client redis.UniversalClient) (*Store, error) {
 	if missing(client) {
 		return nil, errors.New("redisstore: New: the client is nil")
+	}
+	if _, ok := client.(*redis.Ring); ok {
+		return nil, errors.New("redisstore: New: a Ring grants a lock twice when it moves keys away from a shard; use Cluster")
 	}
 	s := &Store{client: client, bell: newBell(client)}
 	s.acquire, s.renew = s.lane(acquireSource), s.lane(renewSource)

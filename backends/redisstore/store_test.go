@@ -27,6 +27,14 @@ func TestNew_RefusesAMissingClient(t *testing.T) {
 	}
 }
 
+func TestNew_RefusesARing(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	t.Cleanup(func() { _ = ring.Close() })
+	if _, err := redisstore.New(ring); err == nil {
+		t.Error("got nil, want an error: it moves keys to where nobody holds them")
+	}
+}
+
 func TestNew_DoesNotDial(t *testing.T) {
 	c := clientWith(t, &redis.Options{
 		Addr: "unused",
