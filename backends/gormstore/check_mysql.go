@@ -8,18 +8,14 @@ import (
 
 func mysqlCheck(ctx context.Context, pool *sql.DB) ([]rule, error) {
 	set := make(map[string]string)
-	rows, err := pool.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN ('autocommit', 'binlog_format',
-	'innodb_flush_log_at_trx_commit', 'innodb_read_only', 'log_bin', 'read_only', 'sync_binlog', 'transaction_isolation', 'tx_isolation',
-	'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')`)
-	if err != nil {
-		return nil, err
-	}
-	err = each(rows, func() error {
+	err := query(ctx, pool, func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		set[strings.ToLower(name)] = strings.ToUpper(value)
 		return err
-	})
+	}, `SHOW VARIABLES WHERE Variable_name IN ('autocommit', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'innodb_read_only',
+	'log_bin', 'read_only', 'sync_binlog', 'transaction_isolation', 'tx_isolation',
+	'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')`)
 	if err != nil {
 		return nil, err
 	}

@@ -42,24 +42,30 @@ func wantFound(t *testing.T, s *gormstore.Store, want ...string) {
 }
 
 func TestStore_CheckOfAGoodDatabaseFindsNothing(t *testing.T) {
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		db := d.connect(t, dsn)
-		wantFound(t, storeOn(t, db), "!table pawl_locks is missing")
-		s, _ := d.migrated(t, dsn)
-		wantFound(t, s)
-	})
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			db := d.connect(t, dsn)
+			wantFound(t, storeOn(t, db), "!table pawl_locks is missing")
+			s, _ := d.migrated(t, dsn)
+			wantFound(t, s)
+		})
+	}
 }
 
 func TestStore_CheckReportsThatItCouldNotLook(t *testing.T) {
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		s, db := d.migrated(t, dsn)
-		if err := pool(t, db).Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Check(t.Context()); err == nil {
-			t.Error("Check of a closed pool: got nil, want an error")
-		}
-	})
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			s, db := d.migrated(t, dsn)
+			if err := pool(t, db).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Check(t.Context()); err == nil {
+				t.Error("Check of a closed pool: got nil, want an error")
+			}
+		})
+	}
 }
 
 func TestStore_CheckNamesPostgresSettings(t *testing.T) {
@@ -106,7 +112,7 @@ func TestStore_CheckNamesAsynchronousStandbys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer standby.Close(t.Context()) //nolint:errcheck // the server ends with the test
+	defer standby.Close(t.Context())
 	standby.Frontend().Send(&pgproto3.Query{String: "START_REPLICATION PHYSICAL 0/1000000"})
 	if err := standby.Frontend().Flush(); err != nil {
 		t.Fatal(err)
@@ -157,7 +163,7 @@ func TestStore_CheckNamesAPooler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer backend.Close() //nolint:errcheck // the test is over
+	defer backend.Close()
 	spy.open = func() (sqldriver.Conn, error) { return shared{backend}, nil }
 	wantFound(t, storeOn(t, db), "a pooler gives one session several backends")
 }

@@ -25,7 +25,7 @@ func isolated() map[string][]string {
 // Conflicts with other transactions are the store's to retry.
 func TestStore_WorksUnderEveryIsolation(t *testing.T) {
 	rounds := servertest.Count(5, 50)
-	for _, d := range []database{postgresDB(), mariaDB()} {
+	for _, d := range servers() {
 		for _, isolation := range isolated()[d.name] {
 			t.Run(d.name+isolation, func(t *testing.T) {
 				dsn := d.empty(t)
@@ -40,7 +40,7 @@ func TestStore_WorksUnderEveryIsolation(t *testing.T) {
 					s := stores[i%2]
 					wg.Go(func() {
 						for range rounds {
-							if !contend(t, ctx, s, func(token fencing.Token) {
+							if !contend(ctx, t, s, func(token fencing.Token) {
 								mu.Lock()
 								defer mu.Unlock()
 								order = append(order, token)
@@ -65,7 +65,8 @@ func TestStore_WorksUnderEveryIsolation(t *testing.T) {
 }
 
 // contend waits for the key, renews and releases. Only ErrBusy may come.
-func contend(t *testing.T, ctx context.Context, s *gormstore.Store, held func(fencing.Token)) bool {
+func contend(ctx context.Context, t *testing.T, s *gormstore.Store, held func(fencing.Token)) bool {
+	t.Helper()
 	for {
 		g, err := s.Acquire(ctx, request("hot"))
 		switch {
@@ -90,45 +91,48 @@ func contend(t *testing.T, ctx context.Context, s *gormstore.Store, held func(fe
 // Eight processes insert one new key at once: one gets it, the others are told
 // that it is held. No deadlock reaches them.
 func TestStore_FirstInsertsAtOnceHaveOneWinner(t *testing.T) {
-	rounds := servertest.Count(30, 400)
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		d.migrated(t, dsn)
-		stores := make([]*gormstore.Store, 8)
-		for i := range stores {
-			stores[i] = d.store(t, dsn)
-		}
-		for round := range rounds {
-			key := "k" + strconv.Itoa(round)
-			verdicts := make([]error, len(stores))
-			start := make(chan struct{})
-			var wg sync.WaitGroup
-			for i, s := range stores {
-				wg.Go(func() {
-					<-start
-					_, verdicts[i] = s.Acquire(t.Context(), request(key))
-				})
+	rounds := servertest.Count(12, 400)
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			d.migrated(t, dsn)
+			stores := make([]*gormstore.Store, 8)
+			for i := range stores {
+				stores[i] = d.store(t, dsn)
 			}
-			close(start)
-			wg.Wait()
-			won := 0
-			for _, err := range verdicts {
-				if err == nil {
-					won++
-				} else if !isBusy(err) {
-					t.Errorf("Acquire of a new key: got %v, want nil or ErrBusy", err)
+			for round := range rounds {
+				key := "k" + strconv.Itoa(round)
+				verdicts := make([]error, len(stores))
+				start := make(chan struct{})
+				var wg sync.WaitGroup
+				for i, s := range stores {
+					wg.Go(func() {
+						<-start
+						_, verdicts[i] = s.Acquire(t.Context(), request(key))
+					})
+				}
+				close(start)
+				wg.Wait()
+				won := 0
+				for _, err := range verdicts {
+					if err == nil {
+						won++
+					} else if !isBusy(err) {
+						t.Errorf("Acquire of a new key: got %v, want nil or ErrBusy", err)
+					}
+				}
+				if won != 1 {
+					t.Errorf("holders of a new key: got %d, want 1", won)
 				}
 			}
-			if won != 1 {
-				t.Errorf("holders of a new key: got %d, want 1", won)
-			}
-		}
-	})
+		})
+	}
 }
 
 // Somebody's transaction on the row (a person with a SQL prompt) holds a call up
 // until the context ends; nothing is granted meanwhile.
 func TestStore_WaitsForAForeignRowLockNoLongerThanTheContext(t *testing.T) {
-	for _, d := range []database{postgresDB(), mariaDB()} {
+	for _, d := range servers() {
 		t.Run(d.name, func(t *testing.T) {
 			s, db := d.migrated(t, d.empty(t))
 			release(t, s, acquire(t, s, request("k")))

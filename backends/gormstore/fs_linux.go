@@ -11,7 +11,7 @@ func networkFS(dir string) (string, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", os.NewSyscallError("statfs", err)
 	}
-	return networkName(uint32(st.Type)), nil //nolint:gosec,unconvert // a magic number of 32 bits, in a field whose width differs
+	return networkName(uint32(st.Type)), nil
 }
 
 func networkName(magic uint32) string {

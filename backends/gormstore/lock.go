@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,7 +66,7 @@ func (s *Store) Release(ctx context.Context, g driver.Grant) error {
 	}
 	var token int64
 	err := retry(ctx, func() (err error) {
-		token, err = s.dialect.value(ctx, s.pool, s.dialect.release, []byte(g.Key), g.Owner, int64(g.Token)) //nolint:gosec // 63 bits
+		token, err = s.dialect.value(ctx, s.pool, s.dialect.release, []byte(g.Key), g.Owner, int64(g.Token))
 		return err
 	})
 	switch {
@@ -82,19 +83,14 @@ func (s *Store) Release(ctx context.Context, g driver.Grant) error {
 func (s *Store) Holder(ctx context.Context, key string) (driver.Grant, error) {
 	var g driver.Grant
 	sent := time.Now()
-	rows, err := s.pool.QueryContext(ctx, s.dialect.holder, []byte(key))
-	if err == nil {
-		err = each(rows, func() error {
-			var token, left int64
-			if err := rows.Scan(&g.Owner, &token, &left); err != nil {
-				return err
-			}
-			g.Key, g.Token, g.TTL = key, fencing.Token(token), time.Duration(left)*time.Microsecond //nolint:gosec // 63 bits
-			g.Generation = uint8(token >> generationBit)                                            //nolint:gosec // 6 bits
-			g.Until = sent.Add(g.TTL)
-			return nil
-		})
-	}
+	err := query(ctx, s.pool, func(rows *sql.Rows) error {
+		var token, left int64
+		err := rows.Scan(&g.Owner, &token, &left)
+		g.Key, g.Token, g.TTL = key, fencing.Token(token), time.Duration(left)*time.Microsecond
+		g.Generation = uint8(token >> generationBit)
+		g.Until = sent.Add(g.TTL)
+		return err
+	}, s.dialect.holder, []byte(key))
 	if err != nil {
 		return driver.Grant{}, fmt.Errorf("gormstore: holder: %w", err)
 	}
@@ -119,7 +115,7 @@ func checkRequest(r driver.Request) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int64(first - 1<<sequenceBit), nil //nolint:gosec // 63 bits
+	return int64(first - 1<<sequenceBit), nil
 }
 
 // checkNames refuses what the columns do not hold as it is. One such name would

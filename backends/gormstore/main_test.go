@@ -68,12 +68,9 @@ func sqliteDSN(path string) string {
 	return "file:" + path + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock=immediate"
 }
 
-// onEach runs a test on an empty database of each kind.
-func onEach(t *testing.T, run func(t *testing.T, d database, dsn string)) {
-	for _, d := range []database{sqliteDB(), postgresDB(), mariaDB()} {
-		t.Run(d.name, func(t *testing.T) { run(t, d, d.empty(t)) })
-	}
-}
+func databases() []database { return append(servers(), sqliteDB()) }
+
+func servers() []database { return []database{postgresDB(), mariaDB()} }
 
 // connect is another process's handle.
 func (d database) connect(t *testing.T, dsn string) *gorm.DB {

@@ -72,9 +72,9 @@ ORDER BY lock_key LIMIT ?`,
 }
 
 // mysqlValue runs a statement that sets LAST_INSERT_ID.
-func mysqlValue(ctx context.Context, pool *sql.DB, query string, args ...any) (int64, error) {
-	query, args = positional(query, args)
-	result, err := pool.ExecContext(ctx, query, args...)
+func mysqlValue(ctx context.Context, pool *sql.DB, text string, args ...any) (int64, error) {
+	text, args = positional(text, args)
+	result, err := pool.ExecContext(ctx, text, args...)
 	if err != nil {
 		if mysqlNumber(err) == 1048 {
 			return 0, fmt.Errorf("the session has autocommit off, so nothing would be committed: %w", err)
@@ -85,17 +85,17 @@ func mysqlValue(ctx context.Context, pool *sql.DB, query string, args ...any) (i
 }
 
 // positional turns ?1 ... ?9 into ? with the arguments in that order.
-func positional(query string, args []any) (string, []any) {
-	text := make([]byte, 0, len(query))
+func positional(text string, args []any) (string, []any) {
+	plain := make([]byte, 0, len(text))
 	var order []any
-	for i := 0; i < len(query); i++ {
-		text = append(text, query[i])
-		if query[i] == '?' {
+	for i := 0; i < len(text); i++ {
+		plain = append(plain, text[i])
+		if text[i] == '?' {
 			i++
-			order = append(order, args[query[i]-'1'])
+			order = append(order, args[text[i]-'1'])
 		}
 	}
-	return string(text), order
+	return string(plain), order
 }
 
 // mysqlRenew is two statements on one connection. What the second one finds

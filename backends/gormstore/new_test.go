@@ -32,8 +32,8 @@ func TestNew_RefusesWhatCannotHoldALock(t *testing.T) {
 	foreign.Config = &config
 	tx := db.Begin()
 	defer tx.Rollback()
-	prepared := d.connect(t, d.empty(t)).Session(&gorm.Session{PrepareStmt: true}).Begin()
-	defer prepared.Rollback()
+	prepared := tx.Session(&gorm.Session{Initialized: true})
+	prepared.Statement.ConnPool = &gorm.PreparedStmtTX{Tx: tx.Statement.ConnPool.(*sql.Tx)}
 
 	for _, test := range []struct {
 		name string
@@ -65,7 +65,7 @@ func TestNew_DoesNotUseTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool(t, db).Close() //nolint:errcheck // nothing was opened
+	defer pool(t, db).Close()
 	s := storeOn(t, db)
 	want := driver.Traits{Name: "postgres", Consistency: driver.Primary, MinTTL: s.Traits().MinTTL}
 	if got := s.Traits(); got != want {

@@ -71,7 +71,7 @@ ORDER BY lock_key LIMIT $2::bigint`,
 // postgresRenew locks the rows in the order of their keys, as every batch does:
 // two batches never wait for each other.
 func postgresRenew(ctx context.Context, pool *sql.DB, grants []driver.Grant) (map[hold]bool, error) {
-	query := `WITH ` + durable + `,
+	text := `WITH ` + durable + `,
 wanted (lock_key, owner, token, ttl) AS (VALUES ` + numbered(padded(len(grants)), "($%d::bytea, $%d::text, $%d::bigint, $%d::bigint)") + `),
 mine AS (
 	SELECT l.lock_key, w.owner, w.token, w.ttl
@@ -81,7 +81,7 @@ UPDATE pawl_locks l SET expires_at = greatest(l.expires_at, ` + postgresNow + ` 
 FROM mine, durable
 WHERE l.lock_key = mine.lock_key AND l.owner = mine.owner AND l.token = mine.token AND l.expires_at > ` + postgresNow + `
 RETURNING l.owner, l.token`
-	return renewed(ctx, pool, query, renewArgs(grants)...)
+	return renewed(ctx, pool, text, renewArgs(grants)...)
 }
 
 // numbered is a list of n items with as many numbered placeholders as their

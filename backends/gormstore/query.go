@@ -7,27 +7,31 @@ import (
 	"strings"
 )
 
-// returned runs a statement that returns one integer, or no row: then it is 0.
-func returned(ctx context.Context, pool *sql.DB, query string, args ...any) (int64, error) {
-	rows, err := pool.QueryContext(ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	var v int64
-	err = each(rows, func() error { return rows.Scan(&v) })
-	return v, err
+// querier is a pool or one of its connections.
+type querier interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }
 
-// each reads rows to their end, which comes after the commit: a statement may
-// return its row first and then fail to commit it.
-func each(rows *sql.Rows, row func() error) (err error) {
+// query gives each row to scan. It reads to the end, which comes after the
+// commit: a statement may return its row first and then fail to commit it.
+func query(ctx context.Context, q querier, scan func(*sql.Rows) error, text string, args ...any) (err error) {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		if err := row(); err != nil {
+		if err := scan(rows); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
+}
+
+// returned runs a statement that returns one integer, or no row: then it is 0.
+func returned(ctx context.Context, pool *sql.DB, text string, args ...any) (v int64, err error) {
+	err = query(ctx, pool, func(rows *sql.Rows) error { return rows.Scan(&v) }, text, args...)
+	return v, err
 }
 
 // repeat is item n times, separated by commas.

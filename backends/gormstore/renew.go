@@ -22,7 +22,7 @@ type hold struct {
 	token int64
 }
 
-func holdOf(g driver.Grant) hold { return hold{g.Owner, int64(g.Token)} } //nolint:gosec // 63 bits
+func holdOf(g driver.Grant) hold { return hold{g.Owner, int64(g.Token)} }
 
 // Renew implements [driver.Locker]. Renewals made while one is under way share
 // the next statement, so ten thousand holds cost some hundred statements.
@@ -72,21 +72,13 @@ func renewArgs(grants []driver.Grant) []any {
 }
 
 // renewed runs a statement that returns owner and token of what it renewed.
-func renewed(ctx context.Context, pool interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}, query string, args ...any) (map[hold]bool, error) {
-	rows, err := pool.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
+func renewed(ctx context.Context, q querier, text string, args ...any) (map[hold]bool, error) {
 	live := make(map[hold]bool)
-	err = each(rows, func() error {
+	err := query(ctx, q, func(rows *sql.Rows) error {
 		var h hold
-		if err := rows.Scan(&h.owner, &h.token); err != nil {
-			return err
-		}
+		err := rows.Scan(&h.owner, &h.token)
 		live[h] = true
-		return nil
-	})
+		return err
+	}, text, args...)
 	return live, err
 }

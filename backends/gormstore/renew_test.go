@@ -60,90 +60,99 @@ func renewAll(ctx context.Context, l driver.Locker, grants []driver.Grant) []err
 
 func TestStore_RenewsManyHoldsInFewStatements(t *testing.T) {
 	n := servertest.Count(2000, 10000)
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		_, plain := d.migrated(t, dsn)
-		grants := holdMany(t, d, plain, n)
-		db, spy := d.watched(t, dsn)
-		s := storeOn(t, db)
-		ends := ask[int64](t, plain, "SELECT min(expires_at) FROM pawl_locks")
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			_, plain := d.migrated(t, dsn)
+			grants := holdMany(t, d, plain, n)
+			db, spy := d.watched(t, dsn)
+			s := storeOn(t, db)
+			ends := ask[int64](t, plain, "SELECT min(expires_at) FROM pawl_locks")
 
-		start := time.Now()
-		for i, err := range renewAll(t.Context(), s, grants) {
-			if err != nil {
-				t.Fatalf("Renew of hold %d of %d: got %v, want nil", i, n, err)
+			start := time.Now()
+			for i, err := range renewAll(t.Context(), s, grants) {
+				if err != nil {
+					t.Fatalf("Renew of hold %d of %d: got %v, want nil", i, n, err)
+				}
 			}
-		}
-		took := time.Since(start)
+			took := time.Since(start)
 
-		statements := len(spy.take())
-		most := n / 10 // about n/64 on an idle machine; a batch that takes long lets others go beside it
-		if d.name == "MariaDB" {
-			most *= 2
-		}
-		if statements > most {
-			t.Errorf("statements for %d renewals: got %d, want at most %d", n, statements, most)
-		}
-		if late := ask[int](t, plain, "SELECT count(*) FROM pawl_locks WHERE expires_at <= ?", ends); late != 0 {
-			t.Errorf("holds that a Renew with nil did not extend: got %d, want 0", late)
-		}
-		t.Logf("%d renewals: %d statements, %v", n, statements, took)
-	})
+			statements := len(spy.take())
+			most := n / 10 // about n/64 on an idle machine; a batch that takes long lets others go beside it
+			if d.name == "MariaDB" {
+				most *= 2
+			}
+			if statements > most {
+				t.Errorf("statements for %d renewals: got %d, want at most %d", n, statements, most)
+			}
+			if late := ask[int](t, plain, "SELECT count(*) FROM pawl_locks WHERE expires_at <= ?", ends); late != 0 {
+				t.Errorf("holds that a Renew with nil did not extend: got %d, want 0", late)
+			}
+			t.Logf("%d renewals: %d statements, %v", n, statements, took)
+		})
+	}
 }
 
 // A batch tells each hold its own verdict.
 func TestStore_RenewTellsHoldsApart(t *testing.T) {
 	const n = 60
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		s, db := d.migrated(t, dsn)
-		grants := holdMany(t, d, db, n)
-		for i := range grants {
-			switch i % 5 {
-			case 1: // expired
-				exec(t, db, "UPDATE pawl_locks SET expires_at = "+d.now+" - 1000000 WHERE lock_key = ?", []byte(grants[i].Key))
-			case 2: // given back
-				release(t, s, grants[i])
-			case 3: // of an earlier hold
-				grants[i].Token -= 512
-			case 4: // never acquired
-				grants[i].Owner += "x"
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			s, db := d.migrated(t, dsn)
+			grants := holdMany(t, d, db, n)
+			for i := range grants {
+				switch i % 5 {
+				case 1: // expired
+					exec(t, db, "UPDATE pawl_locks SET expires_at = "+d.now+" - 1000000 WHERE lock_key = ?", []byte(grants[i].Key))
+				case 2: // given back
+					release(t, s, grants[i])
+				case 3: // of an earlier hold
+					grants[i].Token -= 512
+				case 4: // never acquired
+					grants[i].Owner += "x"
+				}
 			}
-		}
-		for i, err := range renewAll(t.Context(), s, grants) {
-			if live := i%5 == 0; live && err != nil || !live && !isLost(err) {
-				t.Errorf("Renew of hold %d: got %v, want nil for a live one, else ErrLost", i, err)
+			for i, err := range renewAll(t.Context(), s, grants) {
+				if live := i%5 == 0; live && err != nil || !live && !isLost(err) {
+					t.Errorf("Renew of hold %d: got %v, want nil for a live one, else ErrLost", i, err)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // Processes that renew the same rows at the same time lock them in one order.
 func TestStore_ConcurrentBatchesDoNotDeadlock(t *testing.T) {
 	n := servertest.Count(200, 1000)
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		_, db := d.migrated(t, dsn)
-		grants := holdMany(t, d, db, n)
-		before := d.deadlocks(t, db)
-		backwards := slices.Clone(grants)
-		slices.Reverse(backwards)
-		var wg sync.WaitGroup
-		for range 2 {
-			for _, order := range [][]driver.Grant{grants, backwards} {
-				s := d.store(t, dsn)
-				wg.Go(func() {
-					for _, err := range renewAll(t.Context(), s, order) {
-						if err != nil {
-							t.Errorf("Renew: got %v, want nil", err)
-							return
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			_, db := d.migrated(t, dsn)
+			grants := holdMany(t, d, db, n)
+			before := d.deadlocks(t, db)
+			backwards := slices.Clone(grants)
+			slices.Reverse(backwards)
+			var wg sync.WaitGroup
+			for range 2 {
+				for _, order := range [][]driver.Grant{grants, backwards} {
+					s := d.store(t, dsn)
+					wg.Go(func() {
+						for _, err := range renewAll(t.Context(), s, order) {
+							if err != nil {
+								t.Errorf("Renew: got %v, want nil", err)
+								return
+							}
 						}
-					}
-				})
+					})
+				}
 			}
-		}
-		wg.Wait()
-		if got := d.deadlocks(t, db) - before; got != 0 {
-			t.Errorf("deadlocks: got %d, want 0", got)
-		}
-	})
+			wg.Wait()
+			if got := d.deadlocks(t, db) - before; got != 0 {
+				t.Errorf("deadlocks: got %d, want 0", got)
+			}
+		})
+	}
 }
 
 // deadlocks is how many the server has resolved in this test's database, or in

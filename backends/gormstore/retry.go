@@ -85,7 +85,7 @@ func field(err error, name string) int64 {
 		case v.CanInt():
 			return v.Int()
 		case v.CanUint():
-			return int64(v.Uint()) //nolint:gosec // error numbers are small
+			return int64(v.Uint())
 		}
 	}
 	switch e := err.(type) { //nolint:errorlint // this is the walk

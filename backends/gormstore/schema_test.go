@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/servertest"
 )
 
-var update = flag.Bool("update", false, "write golden files") //nolint:gochecknoglobals // a flag
+var update = flag.Bool("update", false, "write golden files")
 
 // The schema is a promise: tables of an earlier release go on working. A change
 // needs a migration, and then -update.
@@ -46,77 +46,89 @@ func TestSchema_IsWhatItWas(t *testing.T) {
 
 // Statements are separated as the comment of Schema says.
 func TestSchema_RunsStatementByStatement(t *testing.T) {
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		db := d.connect(t, dsn)
-		text, err := gormstore.Schema(db.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for statement := range strings.SplitSeq(strings.TrimSpace(text), ";\n") {
-			exec(t, db, strings.TrimSuffix(statement, ";"))
-		}
-		s := storeOn(t, db)
-		release(t, s, acquire(t, s, request("k")))
-	})
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			db := d.connect(t, dsn)
+			text, err := gormstore.Schema(db.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for statement := range strings.SplitSeq(strings.TrimSpace(text), ";\n") {
+				exec(t, db, strings.TrimSuffix(statement, ";"))
+			}
+			s := storeOn(t, db)
+			release(t, s, acquire(t, s, request("k")))
+		})
+	}
 }
 
 func TestMigrate_KeepsWhatIsThere(t *testing.T) {
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		s, db := d.migrated(t, dsn)
-		g := acquire(t, s, request("k"))
-		exec(t, db, "INSERT INTO pawl_fences (token, resource) VALUES (?, ?)", 7, []byte("k"))
-		for range 2 {
-			if err := gormstore.Migrate(t.Context(), db); err != nil {
-				t.Fatalf("Migrate repeated: got %v, want nil", err)
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			s, db := d.migrated(t, dsn)
+			g := acquire(t, s, request("k"))
+			exec(t, db, "INSERT INTO pawl_fences (token, resource) VALUES (?, ?)", 7, []byte("k"))
+			for range 2 {
+				if err := gormstore.Migrate(t.Context(), db); err != nil {
+					t.Fatalf("Migrate repeated: got %v, want nil", err)
+				}
 			}
-		}
-		if _, err := s.Renew(t.Context(), g); err != nil {
-			t.Errorf("Renew after Migrate: got %v, want nil", err)
-		}
-		if got := ask[int](t, db, "SELECT token FROM pawl_fences WHERE origin = ''"); got != 7 {
-			t.Errorf("fence after Migrate: got %d, want 7", got)
-		}
-	})
+			if _, err := s.Renew(t.Context(), g); err != nil {
+				t.Errorf("Renew after Migrate: got %v, want nil", err)
+			}
+			if got := ask[int](t, db, "SELECT token FROM pawl_fences WHERE origin = ''"); got != 7 {
+				t.Errorf("fence after Migrate: got %d, want 7", got)
+			}
+		})
+	}
 }
 
 func TestMigrate_RunsInManyProcessesAtOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		processes := make([]*gorm.DB, 4)
-		for i := range processes {
-			processes[i] = d.connect(t, dsn)
-		}
-		for range servertest.Count(4, 40) {
-			var wg sync.WaitGroup
-			for _, db := range processes {
-				wg.Go(func() {
-					if err := gormstore.Migrate(t.Context(), db); err != nil {
-						t.Errorf("Migrate beside others: got %v, want nil", err)
-					}
-				})
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			processes := make([]*gorm.DB, 4)
+			for i := range processes {
+				processes[i] = d.connect(t, dsn)
 			}
-			wg.Wait()
-			for _, table := range []string{"pawl_locks", "pawl_fences"} {
-				exec(t, processes[0], "DROP TABLE "+table)
+			for range servertest.Count(4, 40) {
+				var wg sync.WaitGroup
+				for _, db := range processes {
+					wg.Go(func() {
+						if err := gormstore.Migrate(t.Context(), db); err != nil {
+							t.Errorf("Migrate beside others: got %v, want nil", err)
+						}
+					})
+				}
+				wg.Wait()
+				for _, table := range []string{"pawl_locks", "pawl_fences"} {
+					exec(t, processes[0], "DROP TABLE "+table)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // Bytes that look alike stay different resources, as they do as keys.
 func TestSchema_FencesTellBytesApart(t *testing.T) {
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		_, db := d.migrated(t, dsn)
-		names := []string{"k", "K", "k ", "k\t", "k\x00", "\u00e9", "e\u0301", "\\x6b", strings.Repeat("k", 600), strings.Repeat("k", 599)}
-		for i, name := range names {
-			exec(t, db, "INSERT INTO pawl_fences (token, resource) VALUES (?, ?)", i, []byte(name))
-		}
-		for i, name := range names {
-			if got := ask[int](t, db, "SELECT token FROM pawl_fences WHERE resource = ?", []byte(name)); got != i {
-				t.Errorf("fence of %.20q: got that of %.20q", name, names[got])
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			_, db := d.migrated(t, dsn)
+			names := []string{"k", "K", "k ", "k\t", "k\x00", "\u00e9", "e\u0301", "\\x6b", strings.Repeat("k", 600), strings.Repeat("k", 599)}
+			for i, name := range names {
+				exec(t, db, "INSERT INTO pawl_fences (token, resource) VALUES (?, ?)", i, []byte(name))
 			}
-		}
-		if got := ask[int](t, db, "SELECT count(*) FROM pawl_fences"); got != len(names) {
-			t.Errorf("fences: got %d, want %d", got, len(names))
-		}
-	})
+			for i, name := range names {
+				if got := ask[int](t, db, "SELECT token FROM pawl_fences WHERE resource = ?", []byte(name)); got != i {
+					t.Errorf("fence of %.20q: got that of %.20q", name, names[got])
+				}
+			}
+			if got := ask[int](t, db, "SELECT count(*) FROM pawl_fences"); got != len(names) {
+				t.Errorf("fences: got %d, want %d", got, len(names))
+			}
+		})
+	}
 }

@@ -134,27 +134,30 @@ func (c *spyConn) CheckNamedValue(v *sqldriver.NamedValue) error {
 }
 
 func TestStore_CallsAreOneStatement(t *testing.T) {
-	onEach(t, func(t *testing.T, d database, dsn string) {
-		d.migrated(t, dsn)
-		db, spy := d.watched(t, dsn)
-		s := storeOn(t, db)
-		want := func(call string, n int) {
-			t.Helper()
-			if seen := spy.take(); len(seen) != n || slices.Contains(seen, "BEGIN") {
-				t.Errorf("statements of %s: got %d, want %d and no transaction:\n%s", call, len(seen), n, strings.Join(seen, "\n"))
+	for _, d := range databases() {
+		t.Run(d.name, func(t *testing.T) {
+			dsn := d.empty(t)
+			d.migrated(t, dsn)
+			db, spy := d.watched(t, dsn)
+			s := storeOn(t, db)
+			want := func(call string, n int) {
+				t.Helper()
+				if seen := spy.take(); len(seen) != n || slices.Contains(seen, "BEGIN") {
+					t.Errorf("statements of %s: got %d, want %d and no transaction:\n%s", call, len(seen), n, strings.Join(seen, "\n"))
+				}
 			}
-		}
-		g := acquire(t, s, request("k"))
-		want("Acquire", 1)
-		if _, err := s.Acquire(t.Context(), request("k")); !isBusy(err) {
-			t.Errorf("Acquire of a held key: got %v, want ErrBusy", err)
-		}
-		want("Acquire of a held key", map[string]int{"SQLite": 2, "PostgreSQL": 1, "MariaDB": 1}[d.name])
-		if _, err := s.Renew(t.Context(), g); err != nil {
-			t.Error(err)
-		}
-		want("Renew", map[string]int{"SQLite": 1, "PostgreSQL": 1, "MariaDB": 2}[d.name])
-		release(t, s, g)
-		want("Release", 1)
-	})
+			g := acquire(t, s, request("k"))
+			want("Acquire", 1)
+			if _, err := s.Acquire(t.Context(), request("k")); !isBusy(err) {
+				t.Errorf("Acquire of a held key: got %v, want ErrBusy", err)
+			}
+			want("Acquire of a held key", map[string]int{"SQLite": 2, "PostgreSQL": 1, "MariaDB": 1}[d.name])
+			if _, err := s.Renew(t.Context(), g); err != nil {
+				t.Error(err)
+			}
+			want("Renew", map[string]int{"SQLite": 1, "PostgreSQL": 1, "MariaDB": 2}[d.name])
+			release(t, s, g)
+			want("Release", 1)
+		})
+	}
 }

@@ -52,9 +52,9 @@ ORDER BY lock_key LIMIT ?2`,
 }
 
 func sqliteRenew(ctx context.Context, pool *sql.DB, grants []driver.Grant) (map[hold]bool, error) {
-	query := `WITH wanted (k, o, t, ttl) AS (VALUES ` + repeat("(?, ?, ?, ?)", padded(len(grants))) + `)
+	text := `WITH wanted (k, o, t, ttl) AS (VALUES ` + repeat("(?, ?, ?, ?)", padded(len(grants))) + `)
 UPDATE pawl_locks SET expires_at = max(expires_at, ` + sqliteNow + ` + ttl)
 FROM wanted WHERE lock_key = k AND owner = o AND token = t AND expires_at > ` + sqliteNow + `
 RETURNING owner, token`
-	return renewed(ctx, pool, query, renewArgs(grants)...)
+	return renewed(ctx, pool, text, renewArgs(grants)...)
 }

@@ -55,6 +55,7 @@ func TestStore_SQLiteBusyReachesNobody(t *testing.T) {
 }
 
 func cycle(t *testing.T, s *gormstore.Store, rounds int) {
+	t.Helper()
 	r := request("key of its own " + time.Now().String())
 	for range rounds {
 		g, err := s.Acquire(t.Context(), r)

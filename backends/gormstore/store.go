@@ -48,7 +48,7 @@ type dialect struct {
 	// forget takes the keys of forgetRows, and deletes those rows if that still holds.
 	idle, forget string
 
-	value func(ctx context.Context, pool *sql.DB, query string, args ...any) (int64, error)
+	value func(ctx context.Context, pool *sql.DB, text string, args ...any) (int64, error)
 	renew func(ctx context.Context, pool *sql.DB, grants []driver.Grant) (map[hold]bool, error)
 	check func(ctx context.Context, pool *sql.DB) ([]rule, error)
 }

@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strconv"
 	"time"
@@ -20,7 +21,7 @@ const (
 // job. It never deletes what an order depends on: a row whose sequence is ahead
 // of the clock stays, since the key would start again from the clock, and so do
 // fences. It reads the table in pieces and locks only what it deletes.
-func (s *Store) Sweep(ctx context.Context, max int) (int, error) {
+func (s *Store) Sweep(ctx context.Context, max int) (int, error) { //nolint:revive // max is the name that says it
 	deleted := 0
 	last := []byte{}
 	for deleted < max {
@@ -56,20 +57,13 @@ func wrapSweep(err error) error {
 	return fmt.Errorf("gormstore: sweep: %w", err)
 }
 
-func (s *Store) idle(ctx context.Context, after []byte, n int) ([][]byte, error) {
-	rows, err := s.pool.QueryContext(ctx, s.dialect.idle, after, n)
-	if err != nil {
-		return nil, err
-	}
-	var keys [][]byte
-	err = each(rows, func() error {
+func (s *Store) idle(ctx context.Context, after []byte, n int) (keys [][]byte, err error) {
+	err = query(ctx, s.pool, func(rows *sql.Rows) error {
 		var key []byte
-		if err := rows.Scan(&key); err != nil {
-			return err
-		}
+		err := rows.Scan(&key)
 		keys = append(keys, key)
-		return nil
-	})
+		return err
+	}, s.dialect.idle, after, n)
 	return keys, err
 }
 
