@@ -27,6 +27,8 @@ const (
 func dialector(address string) (gorm.Dialector, error) {
 	scheme, _, isURL := strings.Cut(address, "://")
 	switch {
+	case strings.HasPrefix(address, "file:"), address == ":memory:":
+		return nil, fmt.Errorf("%q: use the path of a file that all processes can open", address)
 	case !isURL:
 		return sqlite.Open(sqliteDSN(address)), nil
 	case scheme == "postgres" || scheme == "postgresql":

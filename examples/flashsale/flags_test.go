@@ -12,7 +12,7 @@ func TestFlashsale_ExplainsItself(t *testing.T) {
 	}
 	for _, want := range []string{
 		"usage: go run ./examples/flashsale", "(a) no lock", "(b) lock only", "(c) lock and fence", "exit status",
-		"-lock URL", "-db URL", "-buyers N", "default 160", "-units N", "default 100", "-processes N", "default 4",
+		"-lock URL", "-db URL", "-buyers N", "default 100", "-units N", "default 60", "-processes N", "default 4",
 		"for 3 ms", "lease of 1 s", "more than 5 ms",
 	} {
 		if !strings.Contains(p.out.String(), want) {
@@ -33,7 +33,7 @@ func TestFlashsale_RefusesFlagsThatCannotWork(t *testing.T) {
 		code int
 		want []string // named by the error: the flag, and the fix
 	}{
-		{"AsManyUnitsAsBuyers", "-units 160", 2, []string{"-buyers 160", "-units 160", "raise -buyers or lower -units"}},
+		{"AsManyUnitsAsBuyers", "-units 100", 2, []string{"-buyers 100", "-units 100", "raise -buyers or lower -units"}},
 		{"NoUnits", "-units 0", 2, []string{"-units 0", "use 1 or more"}},
 		{"OneProcess", "-processes 1", 2, []string{"-processes 1", "use 2 to 16"}},
 		{"TooManyProcesses", "-processes 17", 2, []string{"-processes 17", "use 2 to 16"}},
@@ -46,6 +46,7 @@ func TestFlashsale_RefusesFlagsThatCannotWork(t *testing.T) {
 		{"LockThatIsNoURL", "-lock localhost", 2, []string{"-lock", `"localhost"`, "redis://host:port"}},
 		{"LockWithoutHost", "-lock redis://", 2, []string{"-lock", "names no host"}},
 		{"UnknownDatabase", "-db oracle://h/x", 2, []string{"-db", `"oracle://"`, "postgres://"}},
+		{"DatabaseInMemory", "-db :memory:", 2, []string{"-db", "path of a file"}},
 		{"DatabaseWithoutHost", "-db postgres:///x", 2, []string{"-db", "names no host"}},
 		{"DatabaseWithoutName", "-db mysql://h", 2, []string{"-db", "names no database"}},
 		{"PostgresThatIsNotThere", "-db postgres://127.0.0.1:1/x", 1, []string{"-db", "refused"}},

@@ -10,7 +10,7 @@ import (
 // TestMain makes the test binary the program when a test starts it as such, and
 // the program starts it again for its processes.
 func TestMain(m *testing.M) {
-	if os.Getenv("PAWL_FLASHSALE_PROGRAM") != "" {
+	if os.Getenv("PAWL_FLASHSALE_PROGRAM") != "" || os.Getenv(roleVariable) != "" {
 		main()
 	}
 	servertest.Main(m)

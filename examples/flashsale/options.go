@@ -16,8 +16,8 @@ type options struct {
 const (
 	lockInDatabase = "database"
 
-	defaultBuyers    = 160
-	defaultUnits     = 100
+	defaultBuyers    = 100
+	defaultUnits     = 60
 	defaultProcesses = 4
 
 	maxBuyers    = 10_000

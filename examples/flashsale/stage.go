@@ -77,7 +77,7 @@ func (s *stage) look(ctx context.Context) error {
 		s.screen.say("note: %v", err)
 	}
 	for _, h := range hazards {
-		s.screen.say("note: %s has the setting %s\n      breaks: %s\n      fix:    %s", h.Store, h.Setting, h.Breaks, h.Fix)
+		s.screen.say("note: %s: %s\n      breaks: %s\n      fix:    %s", h.Store, h.Setting, h.Breaks, h.Fix)
 	}
 	s.caption = fmt.Sprintf("%d units, %d buyers, %d processes; stock on %s, lock on %s",
 		s.units, s.buyers, s.processes, s.db.Name(), g.Plan().Lock)

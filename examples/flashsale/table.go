@@ -40,8 +40,8 @@ func conclude(caption string, results []result, took time.Duration, colored bool
 
 func table(b *strings.Builder, results []result, paint func(color, text string) string) {
 	rule := strings.Repeat("─", tableWidth) + "\n"
-	b.WriteString(paint(bold, fmt.Sprintf(cells, "", "", "", "", "double", "stale", "", "")) + "\n")
-	b.WriteString(paint(bold, fmt.Sprintf(cells, "protection", "units", "sold", "oversold", "sold", "refused", "waits", "orders/s")) + "\n")
+	b.WriteString(paint(bold, strings.TrimRight(fmt.Sprintf(columns, "", "", "", "", "double", "stale", "", ""), " ")) + "\n")
+	b.WriteString(paint(bold, fmt.Sprintf(columns, "protection", "units", "sold", "oversold", "sold", "refused", "waits", "orders/s")) + "\n")
 	b.WriteString(rule)
 	for _, r := range results {
 		v := r.judge()
@@ -58,8 +58,8 @@ func table(b *strings.Builder, results []result, paint func(color, text string) 
 	}
 }
 
-// cells is how the columns stand.
-const cells = "%-18s %6s %6s %9s %8s %9s %7s %9s"
+// columns is how cells stand.
+const columns = "%-18s %6s %6s %9s %8s %9s %7s %9s"
 
 // cells of a row. What a row cannot have is a dash.
 func (r result) cells() string {
@@ -70,7 +70,7 @@ func (r result) cells() string {
 	if r.row == lockAndFence {
 		stale = strconv.Itoa(r.refused)
 	}
-	return fmt.Sprintf(cells, r.row.label(), strconv.Itoa(r.units), strconv.Itoa(r.Orders), strconv.Itoa(r.oversold()),
+	return fmt.Sprintf(columns, r.row.label(), strconv.Itoa(r.units), strconv.Itoa(r.Orders), strconv.Itoa(r.oversold()),
 		strconv.Itoa(r.DoubleSold), stale, waits, fmt.Sprintf("%.0f", r.rate()))
 }
 

@@ -36,7 +36,7 @@ func work(in io.Reader, out io.Writer) int {
 	// may end it before it has cleaned up.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	s := &shop{goOn: make(chan struct{}), tills: make(chan struct{}, tills), out: json.NewEncoder(out)}
-	told := make(chan instruction)
+	told := make(chan instruction, 16) // more than are ever under way: listen must not wait
 	go s.listen(in, told)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
