@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 type database struct {
 	name   string
 	driver string // as database/sql knows it
-	empty  func(t *testing.T) string
+	empty  func(t testing.TB) string
 	open   func(dsn string) gorm.Dialector
 	over   func(conn gorm.ConnPool) gorm.Dialector
 	now    string // SQL: microseconds since 1970
@@ -37,7 +37,7 @@ type database struct {
 func sqliteDB() database {
 	return database{
 		name: "SQLite", driver: "sqlite",
-		empty: func(t *testing.T) string { return sqliteDSN(servertest.SQLiteFile(t)) },
+		empty: func(t testing.TB) string { return sqliteDSN(servertest.SQLiteFile(t)) },
 		open:  gormlite.Open,
 		over:  func(c gorm.ConnPool) gorm.Dialector { return &gormlite.Dialector{Conn: c} },
 		now:   "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)",
@@ -47,7 +47,7 @@ func sqliteDB() database {
 func postgresDB() database {
 	return database{
 		name: "PostgreSQL", driver: "pgx",
-		empty: func(t *testing.T) string { return servertest.PostgresDB(t) },
+		empty: servertest.PostgresDB,
 		open:  gormpg.Open,
 		over:  func(c gorm.ConnPool) gorm.Dialector { return gormpg.New(gormpg.Config{Conn: c}) },
 		now:   "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
@@ -57,7 +57,7 @@ func postgresDB() database {
 func mariaDB() database {
 	return database{
 		name: "MariaDB", driver: "mysql",
-		empty: func(t *testing.T) string { return servertest.MariaDBDB(t) + "&interpolateParams=true" },
+		empty: func(t testing.TB) string { return servertest.MariaDBDB(t) + "&interpolateParams=true" },
 		open:  gormmysql.Open,
 		over:  func(c gorm.ConnPool) gorm.Dialector { return gormmysql.New(gormmysql.Config{Conn: c}) },
 		now:   "(CAST(UNIX_TIMESTAMP() AS INT) * 1000000)",
@@ -73,7 +73,7 @@ func databases() []database { return append(servers(), sqliteDB()) }
 func servers() []database { return []database{postgresDB(), mariaDB()} }
 
 // connect is another process's handle.
-func (d database) connect(t *testing.T, dsn string) *gorm.DB {
+func (d database) connect(t testing.TB, dsn string) *gorm.DB {
 	t.Helper()
 	db, err := gorm.Open(d.open(dsn), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
@@ -83,13 +83,13 @@ func (d database) connect(t *testing.T, dsn string) *gorm.DB {
 	return db
 }
 
-func (d database) store(t *testing.T, dsn string) *gormstore.Store {
+func (d database) store(t testing.TB, dsn string) *gormstore.Store {
 	t.Helper()
 	return storeOn(t, d.connect(t, dsn))
 }
 
 // migrated is a store on a database that gets its tables.
-func (d database) migrated(t *testing.T, dsn string) (*gormstore.Store, *gorm.DB) {
+func (d database) migrated(t testing.TB, dsn string) (*gormstore.Store, *gorm.DB) {
 	t.Helper()
 	db := d.connect(t, dsn)
 	if err := gormstore.Migrate(t.Context(), db); err != nil {
@@ -98,7 +98,7 @@ func (d database) migrated(t *testing.T, dsn string) (*gormstore.Store, *gorm.DB
 	return storeOn(t, db), db
 }
 
-func storeOn(t *testing.T, db *gorm.DB) *gormstore.Store {
+func storeOn(t testing.TB, db *gorm.DB) *gormstore.Store {
 	t.Helper()
 	s, err := gormstore.New(db)
 	if err != nil {
@@ -107,7 +107,7 @@ func storeOn(t *testing.T, db *gorm.DB) *gormstore.Store {
 	return s
 }
 
-func pool(t *testing.T, db *gorm.DB) *sql.DB {
+func pool(t testing.TB, db *gorm.DB) *sql.DB {
 	t.Helper()
 	p, err := db.DB()
 	if err != nil {
@@ -120,7 +120,7 @@ func request(key string) driver.Request {
 	return driver.Request{Key: key, Owner: "test#" + rand.Text(), TTL: time.Minute}
 }
 
-func acquire(t *testing.T, s *gormstore.Store, r driver.Request) driver.Grant {
+func acquire(t testing.TB, s *gormstore.Store, r driver.Request) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
@@ -129,7 +129,7 @@ func acquire(t *testing.T, s *gormstore.Store, r driver.Request) driver.Grant {
 	return g
 }
 
-func release(t *testing.T, s *gormstore.Store, g driver.Grant) {
+func release(t testing.TB, s *gormstore.Store, g driver.Grant) {
 	t.Helper()
 	if err := s.Release(t.Context(), g); err != nil {
 		t.Fatalf("Release of a live hold: got %v, want nil", err)
@@ -137,7 +137,7 @@ func release(t *testing.T, s *gormstore.Store, g driver.Grant) {
 }
 
 // exec runs a statement with ? for arguments.
-func exec(t *testing.T, db *gorm.DB, statement string, args ...any) {
+func exec(t testing.TB, db *gorm.DB, statement string, args ...any) {
 	t.Helper()
 	if err := db.Exec(statement, args...).Error; err != nil {
 		t.Fatalf("%.200s: %v", statement, err)
@@ -145,7 +145,7 @@ func exec(t *testing.T, db *gorm.DB, statement string, args ...any) {
 }
 
 // ask returns the one value that a query gives.
-func ask[T any](t *testing.T, db *gorm.DB, query string, args ...any) T {
+func ask[T any](t testing.TB, db *gorm.DB, query string, args ...any) T {
 	t.Helper()
 	var v T
 	if err := db.Raw(query, args...).Row().Scan(&v); err != nil {

@@ -25,7 +25,7 @@ type spy struct {
 }
 
 // watched opens a database through a spy.
-func (d database) watched(t *testing.T, dsn string) (*gorm.DB, *spy) {
+func (d database) watched(t testing.TB, dsn string) (*gorm.DB, *spy) {
 	t.Helper()
 	plain, err := sql.Open(d.driver, dsn)
 	if err != nil {

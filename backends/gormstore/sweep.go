@@ -67,8 +67,8 @@ func (s *Store) idle(ctx context.Context, after []byte, n int) (keys [][]byte, e
 	return keys, err
 }
 
-// idle is the condition on a row that may be forgotten. Given
-// back or expired, expires_at tells since when it is free.
+// idle is the condition on a row that may be forgotten: expires_at tells since
+// when the key is free, whether it was given back or ran out.
 func idle(now string) string {
 	kept := strconv.FormatInt(orderKept.Microseconds(), 10)
 	return `abs(expires_at) < ` + now + ` - ` + kept + ` AND seq < ` + now + ` / 16`
