@@ -56,7 +56,7 @@ func (g *Guard) turn(ctx context.Context, c *call) (*Lease, error) {
 	q := g.hub.enter(c.full)
 	defer g.hub.leave(q)
 	q.mu.Lock()
-	if !q.free() && c.wait <= 0 {
+	if !q.open() && c.wait <= 0 {
 		q.mu.Unlock()
 		return nil, ErrBusy
 	}
@@ -97,7 +97,7 @@ func (q *queue) ask(ctx context.Context, c *call) (*Lease, error) {
 	if errors.Is(err, driver.ErrBusy) {
 		return nil, ErrBusy
 	}
-	q.hub.repair(driver.Grant{Request: req})
+	c.guard.repair(driver.Grant{Request: req})
 	return nil, unanswered(err)
 }
 

@@ -20,15 +20,16 @@ var (
 // cost the others their place.
 type bid struct {
 	q      *queue
+	guard  *Guard // of the call that it was made for
 	req    driver.Request
 	cancel context.CancelFunc
 	ctx    context.Context //nolint:containedctx // the life of the bid: ends when the last waiter leaves
-	ident  string
 	polls  int
 
 	// guarded by q.mu
-	busy    bool  // the store has answered: another holds the key
-	trouble error // the last failure to get an answer since
+	acquiring bool  // an Acquire is under way: it is not cancelled, since a server may go on with what its client gave up
+	busy      bool  // the store has answered: another holds the key
+	trouble   error // the last failure to get an answer since
 }
 
 // contend asks the store for the key in the name of the waiters, after a delay,
@@ -38,7 +39,7 @@ func (q *queue) contend(delay time.Duration) {
 	if w == nil || q.ten != nil || q.bid != nil || q.asking || q.releasing {
 		return
 	}
-	b := &bid{q: q, ident: w.c.guard.identity, req: w.c.request()}
+	b := &bid{q: q, guard: w.c.guard, req: w.c.request()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	q.bid = b
 	q.hub.again(q)
@@ -67,13 +68,30 @@ func (b *bid) run(delay time.Duration) {
 	defer b.q.hub.leave(b.q)
 	defer b.cancel()
 	for b.pause(delay) {
-		g, err := b.ask()
+		queue, wanted := b.next()
+		if !wanted {
+			return
+		}
+		b.guard.repairs.add(1)
+		g, err := b.ask(queue)
 		again, done := b.q.answer(b, g, err)
+		b.guard.repairs.add(-1)
 		if done {
 			return
 		}
 		delay = again
 	}
+}
+
+// next decides how to ask: first without waiting, since ErrBusy proves that the
+// store answers, then in its own queue if it has one.
+func (b *bid) next() (queue, wanted bool) {
+	q := b.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	queue = q.hub.waiter != nil && b.busy && b.trouble == nil
+	b.acquiring = !queue
+	return queue, q.bid == b
 }
 
 // pause waits for d and reports whether the bid is still wanted.
@@ -91,27 +109,22 @@ func (b *bid) pause(d time.Duration) bool {
 	}
 }
 
-// ask is one call of the store: first without waiting, since ErrBusy proves that
-// the store answers, then in its own queue if it has one.
-func (b *bid) ask() (driver.Grant, error) {
+// ask is one call of the store. A wait in its queue ends with the bid, an
+// Acquire only with its own bound: when everybody has left, its grant is given
+// back, or serves who came since.
+func (b *bid) ask(queue bool) (driver.Grant, error) {
 	h, req := b.q.hub, b.req
 	late := func(_ driver.Grant, err error) {
 		if !errors.Is(err, driver.ErrBusy) {
-			h.repair(driver.Grant{Request: req})
+			b.guard.repair(driver.Grant{Request: req})
 		}
 	}
-	if h.waiter != nil && b.waits() {
+	if queue {
 		return watch(b.ctx, func(ctx context.Context) (driver.Grant, error) { return h.waiter.AcquireWait(ctx, req) }, late)
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, callBound(req.TTL))
+	ctx, cancel := context.WithTimeout(context.Background(), callBound(req.TTL))
 	defer cancel()
 	return watch(ctx, func(ctx context.Context) (driver.Grant, error) { return h.store.Acquire(ctx, req) }, late)
-}
-
-func (b *bid) waits() bool {
-	b.q.mu.Lock()
-	defer b.q.mu.Unlock()
-	return b.busy && b.trouble == nil
 }
 
 // answer acts on what the store said to b. It returns how long to wait before
@@ -120,23 +133,23 @@ func (q *queue) answer(b *bid, g driver.Grant, err error) (delay time.Duration, 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	wanted, now := q.bid == b, time.Now()
+	b.acquiring = false
 	if err == nil && !alive(g.Until, now) {
 		err = errTooLate
 	}
 	switch {
 	case err == nil && wanted:
 		q.bid = nil
-		q.install(g, b.req.TTL, now)
+		q.install(b, g, now)
 		return 0, true
-	case errors.Is(err, driver.ErrBusy):
-		if !wanted {
-			return 0, true
-		}
+	case errors.Is(err, driver.ErrBusy) && wanted:
 		b.busy, b.trouble = true, nil
 		q.running = time.Time{} // another process has its turn
 		return q.turnedDown(b)
+	case errors.Is(err, driver.ErrBusy):
+		return 0, true
 	}
-	q.hub.repair(driver.Grant{Request: b.req}) // unknown, or granted to nobody
+	b.guard.repair(driver.Grant{Request: b.req}) // unknown, or granted to nobody
 	if !wanted {
 		return 0, true
 	}
@@ -169,9 +182,9 @@ func (q *queue) turnedDown(b *bid) (delay time.Duration, done bool) {
 // noVerdict is an unknown outcome. Before the store has ever answered it is
 // told to everybody who waits; an attempt is not repeated inside the call.
 func (q *queue) noVerdict(b *bid, err error) (delay time.Duration, done bool) {
-	if b.busy {
-		b.trouble = errors.New(err.Error()) // for the reader: another sentinel must not be found in it
-		b.req.Owner = newOwner(b.ident)     // the old one is being cleaned up
+	if b.busy && q.first != nil {
+		b.trouble = errors.New(err.Error())      // for the reader: another sentinel must not be found in it
+		b.req.Owner = newOwner(b.guard.identity) // the old one is being cleaned up
 		return b.backoff(), false
 	}
 	q.bid = nil

@@ -30,8 +30,9 @@ type Guard struct {
 	log        *slog.Logger
 	tel        *telemetry
 
-	closed atomic.Bool
-	active tally // calls under way and leases of Lock that have not ended
+	closed  atomic.Bool
+	active  tally // calls under way and leases of Lock that have not ended
+	repairs tally // calls of the store, and clean-ups, that nobody may wait for any more
 }
 
 // New wires p to stores. It refuses a role of p that no store may serve.
@@ -173,7 +174,7 @@ func (g *Guard) Close(ctx context.Context) error {
 		g.hub.giveUp(g)
 		return g.fail("Close", "", because(ErrLost, err))
 	}
-	if err := g.hub.repairs.wait(ctx); err != nil {
+	if err := g.repairs.wait(ctx); err != nil {
 		return g.fail("Close", "", because(ErrUnavailable, err))
 	}
 	return nil

@@ -20,7 +20,6 @@ type hub struct {
 
 	schedule schedule
 	renewals workers
-	repairs  tally // detached clean-ups under way, waited for by Close
 
 	mu     sync.Mutex
 	queues map[string]*queue // by full key, while somebody holds or waits

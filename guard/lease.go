@@ -146,7 +146,7 @@ func (l *Lease) close(ctx context.Context) error {
 	}
 	if lost {
 		if lastOne {
-			q.hub.repair(t.grant)
+			l.guard.repair(t.grant)
 		}
 		return l.Err()
 	}
@@ -161,7 +161,7 @@ func (l *Lease) close(ctx context.Context) error {
 	if !back {
 		return nil
 	}
-	return l.released(q.hub.giveBack(ctx, t))
+	return l.released(l.guard.giveBack(ctx, t))
 }
 
 // released is what Unlock says of the store's answer.

@@ -83,10 +83,11 @@ func (q *queue) gaveUp(ctx context.Context, w *waiter) error {
 	return because(ErrUnavailable, cause)
 }
 
-// withdraw ends the bid when nobody is left to ask for.
+// withdraw ends the bid when nobody is left to ask for. An Acquire that is under
+// way stays: its answer is acted on, and whoever comes meanwhile joins it.
 func (q *queue) withdraw() {
-	if q.bid != nil && q.first == nil {
-		q.bid.cancel()
+	if b := q.bid; b != nil && q.first == nil && !b.acquiring {
+		b.cancel()
 		q.bid = nil
 	}
 }
@@ -141,6 +142,11 @@ func (q *queue) settle(w *waiter, l *Lease, err error) {
 }
 
 // free reports whether nobody in this process has the key, asks or waits for it.
-func (q *queue) free() bool {
-	return q.ten == nil && q.bid == nil && !q.asking && !q.releasing && q.first == nil
+func (q *queue) free() bool { return q.open() && q.bid == nil }
+
+// open reports whether a call that does not wait may ask: the key is not known to
+// be held or wanted by another.
+func (q *queue) open() bool {
+	asked := q.bid != nil && !q.bid.acquiring
+	return q.ten == nil && !asked && !q.asking && !q.releasing && q.first == nil
 }

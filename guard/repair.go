@@ -20,17 +20,17 @@ const repairTicks = 30
 // What a lease bounds is left to the lease after one try. On a store with
 // sessions a late landing never expires by itself: there the release is repeated
 // until it is confirmed.
-func (h *hub) repair(g driver.Grant) {
-	h.repairs.add(1)
+func (g *Guard) repair(held driver.Grant) {
+	g.repairs.add(1)
 	go func() {
-		defer h.repairs.add(-1)
+		defer g.repairs.add(-1)
 		for range repairTicks {
-			err := h.release(context.Background(), g)
-			gone := g.Token != 0 && errors.Is(err, driver.ErrLost)
-			if err == nil || gone || !h.traits.Session {
+			err := g.hub.release(context.Background(), held)
+			gone := held.Token != 0 && errors.Is(err, driver.ErrLost)
+			if err == nil || gone || !g.hub.traits.Session {
 				return
 			}
-			time.Sleep(g.TTL / 3)
+			time.Sleep(held.TTL / 3)
 		}
 	}()
 }
@@ -46,27 +46,21 @@ func (h *hub) release(ctx context.Context, g driver.Grant) error {
 }
 
 // giveBack releases t at the store and waits for the answer until ctx has ended
-// and a grace has passed. The queue goes on when the store has answered or its
-// time is up.
-func (h *hub) giveBack(ctx context.Context, t *tenure) error {
-	if h.inline {
+// and a grace has passed.
+func (g *Guard) giveBack(ctx context.Context, t *tenure) error {
+	if g.hub.inline {
 		if ctx.Err() != nil {
 			ctx = context.WithoutCancel(ctx)
 		}
-		err := h.store.Release(ctx, t.grant)
+		err := g.hub.store.Release(ctx, t.grant)
 		t.q.released()
 		return err
 	}
 	done := make(chan error, 1)
-	h.repairs.add(1)
+	g.repairs.add(1)
 	go func() {
-		defer h.repairs.add(-1)
-		err := h.release(ctx, t.grant)
-		t.q.released()
-		done <- err
-		if h.traits.Session && err != nil {
-			h.repair(t.grant)
-		}
+		defer g.repairs.add(-1)
+		done <- g.returned(ctx, t.q, t.grant)
 	}()
 	select {
 	case err := <-done:
@@ -81,4 +75,15 @@ func (h *hub) giveBack(ctx context.Context, t *tenure) error {
 	case <-patience.C:
 		return ctx.Err() // unknown; the release goes on
 	}
+}
+
+// returned releases q's grant. The queue goes on when the store has answered or
+// its time is up.
+func (g *Guard) returned(ctx context.Context, q *queue, held driver.Grant) error {
+	err := g.hub.release(ctx, held)
+	q.released()
+	if g.hub.traits.Session && err != nil {
+		g.repair(held)
+	}
+	return err
 }

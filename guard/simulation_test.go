@@ -53,6 +53,7 @@ type simulation struct {
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
+	t.Helper()
 	return &simulation{
 		t: t, seed: seed, store: memstore.New(),
 		running: map[string]map[int]context.Context{"a": {}, "b": {}}, ended: map[string]fencing.Token{},

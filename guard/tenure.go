@@ -60,17 +60,22 @@ func (q *queue) begin(g driver.Grant, asked time.Duration, c *call, now time.Tim
 	return t.give(&x.lease, c, now)
 }
 
-// install gives a grant to the waiter at the head. A head that asks for a longer
-// lease or another generation than the bid was made with (the one it was made
-// for has left) cannot use it.
-func (q *queue) install(g driver.Grant, asked time.Duration, now time.Time) {
+// install gives b's grant to the waiter at the head. It is given back if nobody
+// waits any more, or if the head asks for a longer lease or another generation
+// than the call that b was made for, which has left.
+func (q *queue) install(b *bid, g driver.Grant, now time.Time) {
 	w := q.first
-	if w.c.ttl > asked || w.c.guard.generation != g.Generation {
-		q.hub.repair(g)
-		q.contend(0)
+	if w != nil && w.c.ttl <= b.req.TTL && w.c.guard.generation == g.Generation {
+		q.settle(w, q.begin(g, b.req.TTL, w.c, now), nil)
 		return
 	}
-	q.settle(w, q.begin(g, asked, w.c, now), nil)
+	q.releasing = true
+	q.hub.again(q)
+	b.guard.repairs.add(1)
+	go func() {
+		defer b.guard.repairs.add(-1)
+		_ = b.guard.returned(context.Background(), q, g) // unknown: the lease, or the clean-up of a session, ends it
+	}()
 }
 
 // give makes l the current holder of t, for call c.

@@ -326,3 +326,76 @@ func TestGuard_AGrantThatArrivesAfterItsEndIsNotUsed(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// A client that gives a request up does not stop the server: a clean-up could
+// overtake it. So an Acquire whose callers have left is let finish.
+func TestGuard_AnAcquireThatNobodyWaitsForIsLetFinish(t *testing.T) {
+	slow := func(ctx context.Context, call string, _ int) error {
+		if call != "Acquire" {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+			return nil
+		case <-ctx.Done():
+			t.Error("the Acquire was cancelled")
+			return ctx.Err()
+		}
+	}
+	leave := func(t *testing.T, g *guard.Guard) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		wantErr(t, g.WithLock(ctx, "k", nothing), guard.ErrUnavailable)
+		if took := time.Since(began); took != 10*time.Millisecond {
+			t.Errorf("the caller left after %v, want at its context's end", took)
+		}
+	}
+	bubble(t, func(t *testing.T) {
+		s := memstore.New()
+		w := connect(s)
+		w.breaks(slow, nil)
+		g := newGuard(t, lockOnly(), w)
+		leave(t, g)
+		time.Sleep(time.Second)
+		if !free(t, s, "k") {
+			t.Error("the grant was not given back")
+		}
+		if got, want := fmt.Sprint(w.log()), "[Acquire Release]"; got != want {
+			t.Errorf("got calls %v, want %v", got, want)
+		}
+		if n := guard.Queues(g); n != 0 {
+			t.Errorf("%d queues are left", n)
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		w := connect(memstore.New())
+		w.breaks(slow, nil)
+		g := newGuard(t, lockOnly(), w)
+		leave(t, g)
+		_, l, err := g.TryLock(t.Context(), "k") // joins it: the key is not another's
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got, want := fmt.Sprint(w.log()), "[Acquire Release]"; got != want {
+			t.Errorf("got calls %v, want %v", got, want)
+		}
+	})
+	bubble(t, func(t *testing.T) { // Close waits for it
+		s := memstore.New()
+		w := connect(s)
+		w.breaks(slow, nil)
+		g := newGuard(t, lockOnly(), w)
+		leave(t, g)
+		if err := g.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !free(t, s, "k") {
+			t.Error("Close returned before the grant was given back")
+		}
+	})
+}
