@@ -97,8 +97,11 @@ func ExampleProfile() {
 	p.Name = "coupon"
 	p.Lock = []driver.Consistency{driver.Async, driver.Primary} // the database row refuses the second grant
 	p.TTL, p.Wait = 5*time.Second, 0
-	fmt.Println(p.Name, p.TTL, p.Lock)
-	// Output: coupon 5s [async primary]
+	fmt.Println(p.Name, p.TTL, p.Wait)
+	fmt.Printf("%v\n", p.Lock)
+	// Output:
+	// coupon 5s 0s
+	// [async primary]
 }
 
 func ExampleKey() {

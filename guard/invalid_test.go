@@ -40,7 +40,7 @@ func TestGuard_BadInputTouchesNoStore(t *testing.T) {
 		{"TTLBelowTheStores", func() error { return lock(t.Context(), "k", guard.TTL(time.Millisecond)) }, guard.ErrInvalid, "at least 1s"},
 		{"NegativeWait", func() error { return lock(t.Context(), "k", guard.Wait(-1)) }, guard.ErrInvalid, "Wait is -1ns"},
 		{"NilOption", func() error { return lock(t.Context(), "k", nil) }, guard.ErrInvalid, "option is nil"},
-		{"NilContext", func() error { return lock(nil, "k") }, guard.ErrInvalid, "context is nil"}, //nolint:staticcheck // the point
+		{"NilContext", func() error { return lock(nil, "k") }, guard.ErrInvalid, "context is nil"},
 		{"NilFn", func() error { return g.WithLock(t.Context(), "k", nil) }, guard.ErrInvalid, "fn is nil"},
 		{"NilFnOfLocks", func() error { return g.WithLocks(t.Context(), []string{"k"}, nil) }, guard.ErrInvalid, "fn is nil"},
 		{"NoKeys", func() error { return g.WithLocks(t.Context(), nil, nothing) }, guard.ErrInvalid, "no keys"},

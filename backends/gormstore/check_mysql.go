@@ -7,15 +7,7 @@ import (
 )
 
 func mysqlCheck(ctx context.Context, pool *sql.DB) ([]rule, error) {
-	set := make(map[string]string)
-	err := query(ctx, pool, func(rows *sql.Rows) error {
-		var name, value string
-		err := rows.Scan(&name, &value)
-		set[strings.ToLower(name)] = strings.ToUpper(value)
-		return err
-	}, `SHOW VARIABLES WHERE Variable_name IN ('autocommit', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'innodb_read_only',
-	'log_bin', 'read_only', 'sync_binlog', 'transaction_isolation', 'tx_isolation',
-	'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')`)
+	set, err := mysqlSettings(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -46,4 +38,19 @@ func mysqlCheck(ctx context.Context, pool *sql.DB) ([]rule, error) {
 		warn(serializable, "isolation SERIALIZABLE", "speed: statements on one key conflict and are tried again",
 			"give the store sessions with READ COMMITTED"),
 	}, err
+}
+
+// mysqlSettings is the server's variables that matter, names in lower case,
+// values in upper.
+func mysqlSettings(ctx context.Context, pool *sql.DB) (map[string]string, error) {
+	set := make(map[string]string)
+	err := query(ctx, pool, func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		set[strings.ToLower(name)] = strings.ToUpper(value)
+		return err
+	}, `SHOW VARIABLES WHERE Variable_name IN ('autocommit', 'binlog_format', 'innodb_flush_log_at_trx_commit', 'innodb_read_only',
+	'log_bin', 'read_only', 'sync_binlog', 'transaction_isolation', 'tx_isolation',
+	'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')`)
+	return set, err
 }
