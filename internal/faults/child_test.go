@@ -30,6 +30,7 @@ type message struct {
 	Think  time.Duration `json:",omitempty"`
 	Locked bool          `json:",omitempty"`
 	Err    string        `json:",omitempty"`
+	Starts []start       `json:",omitempty"`
 	At     int64         `json:",omitempty"` // monotonic clock of the machine
 }
 

@@ -15,9 +15,10 @@ import (
 
 const (
 	crowd = 64
-	// patientChains is how many hand-over chains another process may have to wait
-	// for: it is woken, or polls, and may find the key taken a few times.
-	patientChains = 10
+	// turn is how long another process may have to wait for its turn: half of the Wait
+	// after which it would give up.
+	turn     = turnWait / 2
+	turnWait = 5 * time.Second
 )
 
 // Who waits in this process is served in the order of arrival.
@@ -73,15 +74,22 @@ func (c *watchedContext) Done() <-chan struct{} {
 }
 
 // A crowd of goroutines that want one key all the time: each has its share, and
-// another process that wants the key too has its turns.
+// another process that wants the key too has its turns, on stores that wake it
+// and on those that it polls. So it is when the crowd is one.
 func TestFairness_ACrowdSharesAndLetsAnotherProcessIn(t *testing.T) {
 	for _, p := range []place{redisPlace(), postgresPlace()} {
-		for _, work := range []time.Duration{0, time.Millisecond} {
-			t.Run(fmt.Sprintf("%s/%v", p.name, work), func(t *testing.T) {
+		for _, tt := range []struct {
+			size int
+			work time.Duration
+		}{{crowd, 0}, {crowd, time.Millisecond}, {1, 5 * time.Millisecond}} {
+			t.Run(fmt.Sprintf("%s/%dGoroutines/%v", p.name, tt.size, tt.work), func(t *testing.T) {
 				url := p.open(t)
-				c := &crush{key: newKey("crush"), guard: openGuard(t, profile(5*time.Second, 5*time.Second), openStore(t, url)), work: work}
-				other := spawn(t, setup{Identity: "other", Lock: url, TTL: 5 * time.Second, Wait: patience})
-				c.run(t, other, time.Duration(servertest.Count(2, 20))*time.Second)
+				c := &crush{
+					key: newKey("crush"), work: tt.work, holds: make([]atomic.Int64, tt.size),
+					guard: openGuard(t, profile(turnWait, turnWait), openStore(t, url)),
+				}
+				other := spawn(t, setup{Identity: "other", Lock: url, TTL: turnWait, Wait: turnWait})
+				c.run(t, other, time.Duration(servertest.Count(4, 30))*time.Second)
 			})
 		}
 	}
@@ -91,62 +99,73 @@ type crush struct {
 	guard *guard.Guard
 	key   string
 	work  time.Duration
-	holds [crowd]atomic.Int64
+	holds []atomic.Int64
 }
 
 func (c *crush) run(t *testing.T, other *child, lasts time.Duration) {
 	t.Helper()
+	k := other.ask(message{Op: "line up", Key: c.key})
+	k.expect("inside") // it is connected, and the crowd finds it there
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range c.holds {
 		all.Go(func() {
-			for ctx.Err() == nil {
-				err := c.guard.WithLock(t.Context(), c.key, func(context.Context) error {
-					time.Sleep(c.work)
-					c.holds[i].Add(1)
-					return nil
-				})
-				if err != nil {
-					t.Errorf("goroutine %d: %v", i, err)
-					return
-				}
+			if err := c.hold(ctx, &c.holds[i]); err != nil {
+				t.Errorf("goroutine %d of the crowd: %v", i, err)
 			}
 		})
 	}
-	between := c.turns(other, time.Now().Add(lasts))
+	longest := c.turns(t, k, time.Now().Add(lasts))
 	cancel()
 	all.Wait()
-	least, most, total := c.shares()
-	t.Logf("%d holds, %d to %d a goroutine; %d turns of the other process, at most %d holds before one", total, least, most, len(between), slices.Max(between))
+	least, most, _ := c.shares()
 	if most-least > max(most/10, 1) {
 		t.Errorf("got from %d to %d holds a goroutine, want within 10 %%", least, most)
 	}
-	if got := slices.Max(between); got > patientChains*(crowd+1) {
-		t.Errorf("the other process waited for %d holds in between, want at most %d chains of %d", got, patientChains, crowd+1)
+	if longest > turn {
+		t.Errorf("the other process waited for its turn for %v, want at most %v", longest, turn)
 	}
 }
 
-// turns lets the other process in as often as it gets the key, and counts the
-// holds of the crowd before each time.
-func (c *crush) turns(other *child, end time.Time) (between []int64) {
-	k := other.ask(message{Op: "line up", Key: c.key})
-	before := int64(0)
-	for {
-		k.expect("inside") // nobody else is
-		_, _, total := c.shares()
-		between = append(between, total-before)
-		before = total
-		if time.Now().After(end) {
-			k.tell("stop")
-			return between
+// hold takes the key again and again until ctx ends.
+func (c *crush) hold(ctx context.Context, count *atomic.Int64) error {
+	for ctx.Err() == nil {
+		err := c.guard.WithLock(context.WithoutCancel(ctx), c.key, func(context.Context) error {
+			time.Sleep(c.work)
+			count.Add(1)
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		k.tell("on")
 	}
+	return nil
+}
+
+// turns lets the other process in as often as it gets the key, with a pause after
+// each time, and measures its waits.
+func (c *crush) turns(t *testing.T, k *talk, end time.Time) (longest time.Duration) {
+	t.Helper()
+	turns, holds, most := 0, int64(0), int64(0)
+	for ; time.Now().Before(end); turns++ {
+		k.tell("on")
+		time.Sleep(20 * time.Millisecond)
+		asked := time.Now()
+		k.tell("again")
+		k.expect("inside") // nobody else is
+		longest = max(longest, time.Since(asked))
+		_, _, total := c.shares()
+		most = max(most, total-holds)
+		holds = total
+	}
+	k.tell("stop")
+	t.Logf("%d holds, %d turns of the other process, after %v and %d holds at most", holds, turns, longest, most)
+	return longest
 }
 
 func (c *crush) shares() (least, most, total int64) {
-	all := make([]int64, crowd)
+	all := make([]int64, len(c.holds))
 	for i := range c.holds {
 		all[i] = c.holds[i].Load()
 		total += all[i]
@@ -166,6 +185,9 @@ func lineUp(ctx context.Context, s *stage, l *line, m message) {
 		if err != nil {
 			l.say(message{Op: "failed", Err: err.Error()})
 			return
+		}
+		if told != "stop" {
+			l.await(ctx)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/backends/driver"
+	"github.com/pawl-go/pawl/fencing"
 	"github.com/pawl-go/pawl/guard"
 )
 
@@ -27,9 +28,10 @@ func profile(ttl, wait time.Duration) guard.Profile {
 	}
 }
 
-func newGuard(p guard.Profile, store driver.Backend, identity string) (*guard.Guard, error) {
-	return guard.New(p, guard.On(store), guard.WithNamespace(namespace), guard.WithIdentity(identity),
-		guard.WithLogger(slog.New(slog.DiscardHandler)))
+func newGuard(p guard.Profile, store driver.Backend, identity string, more ...guard.Option) (*guard.Guard, error) {
+	return guard.New(p, append([]guard.Option{
+		guard.On(store), guard.WithNamespace(namespace), guard.WithIdentity(identity), guard.WithLogger(slog.New(slog.DiscardHandler)),
+	}, more...)...)
 }
 
 // openGuard is a guard of this process that is closed, with all that it still
@@ -123,3 +125,8 @@ func wantOnly(t *testing.T, err, want error) {
 }
 
 func nothing(context.Context) error { return nil }
+
+// carrying is ctx under a hold that the store granted, without a guard.
+func carrying(ctx context.Context, g driver.Grant) context.Context {
+	return fencing.NewContext(ctx, fencing.Grant{Resource: g.Key, Token: g.Token, Origin: "careless"})
+}

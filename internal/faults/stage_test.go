@@ -39,6 +39,8 @@ var plays = map[string]func(ctx context.Context, s *stage, l *line, m message){
 	"trade":   trade,
 	"visit":   visit,
 	"line up": lineUp,
+	"freeze":  freezeInside,
+	"churn":   churn,
 }
 
 // perform is a child's main function.
