@@ -21,12 +21,16 @@ func (g *Guard) acquire(ctx context.Context, c *call) (*Lease, context.Context, 
 			_ = l.Unlock(ctx)
 			return g.turnedAway(ctx, c, because(ErrUnavailable, err))
 		}
-		if l.live() {
-			held := l.bind(ctx, &l.first)
+		held := l.bind(ctx, &l.first)
+		if g.tel.reports() && l.live() {
 			g.tel.acquired(ctx, c)
-			if l.live() { // the last look: what stands between may have taken long
-				return l, held, nil
-			}
+		}
+		if g.givenUp.Load() {
+			_ = l.Unlock(ctx)
+			return g.turnedAway(ctx, c, errGuardClosed)
+		}
+		if l.live() { // the last look: what stands before it may have taken long
+			return l, held, nil
 		}
 		// A process that was frozen between the grant and this line: the call has not
 		// begun, so it goes back to waiting.
@@ -56,7 +60,11 @@ func (g *Guard) turn(ctx context.Context, c *call) (*Lease, error) {
 	q := g.hub.enter(c.full)
 	defer g.hub.leave(q)
 	q.mu.Lock()
-	if !q.open() && c.wait <= 0 {
+	switch {
+	case g.givenUp.Load():
+		q.mu.Unlock()
+		return nil, errGuardClosed
+	case !q.open() && c.wait <= 0:
 		q.mu.Unlock()
 		return nil, ErrBusy
 	}
@@ -81,11 +89,8 @@ func (q *queue) ask(ctx context.Context, c *call) (*Lease, error) {
 	q.asking = true
 	q.mu.Unlock()
 	req := c.request()
-	g, err := q.hub.store.Acquire(ctx, req)
-
-	q.mu.Lock()
+	g, err := q.askHere(ctx, req)
 	defer q.mu.Unlock()
-	q.asking = false
 	now := time.Now()
 	if err == nil && !alive(g.Until, now) {
 		err = errTooLate
@@ -99,6 +104,22 @@ func (q *queue) ask(ctx context.Context, c *call) (*Lease, error) {
 	}
 	c.guard.repair(driver.Grant{Request: req})
 	return nil, unanswered(err)
+}
+
+// askHere calls the store and comes back with q.mu held, also by a panic.
+func (q *queue) askHere(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	returned := false
+	defer func() {
+		q.mu.Lock()
+		q.asking = false
+		if !returned {
+			q.contend(0)
+			q.mu.Unlock()
+		}
+	}()
+	g, err := q.hub.store.Acquire(ctx, r)
+	returned = true
+	return g, err
 }
 
 // checkTTL refuses what the store cannot keep, or what its margin eats up.

@@ -28,6 +28,7 @@ type bid struct {
 
 	// guarded by q.mu
 	acquiring bool  // an Acquire is under way: it is not cancelled, since a server may go on with what its client gave up
+	withdrawn bool  // nobody waits any more
 	busy      bool  // the store has answered: another holds the key
 	trouble   error // the last failure to get an answer since
 }
@@ -65,17 +66,17 @@ func newOwner(identity string) string {
 // answer is no answer. A failure after that is retried as a new attempt: the
 // calls know that the key is busy and wait for it until their own end.
 func (b *bid) run(delay time.Duration) {
-	defer b.q.hub.leave(b.q)
-	defer b.cancel()
+	defer b.end()
 	for b.pause(delay) {
 		queue, wanted := b.next()
 		if !wanted {
 			return
 		}
-		b.guard.repairs.add(1)
 		g, err := b.ask(queue)
 		again, done := b.q.answer(b, g, err)
-		b.guard.repairs.add(-1)
+		if !queue {
+			b.guard.repairs.add(-1)
+		}
 		if done {
 			return
 		}
@@ -83,15 +84,34 @@ func (b *bid) run(delay time.Duration) {
 	}
 }
 
+func (b *bid) end() {
+	b.cancel()
+	q := b.q
+	q.mu.Lock()
+	withdrawn := b.withdrawn
+	q.mu.Unlock()
+	if withdrawn {
+		b.guard.repairs.add(-1)
+	}
+	q.hub.leave(q)
+}
+
 // next decides how to ask: first without waiting, since ErrBusy proves that the
-// store answers, then in its own queue if it has one.
+// store answers, then in its own queue if it has one. An Acquire outlives the
+// calls that it is made for, so Close waits for it.
 func (b *bid) next() (queue, wanted bool) {
 	q := b.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.bid != b {
+		return false, false
+	}
 	queue = q.hub.waiter != nil && b.busy && b.trouble == nil
-	b.acquiring = !queue
-	return queue, q.bid == b
+	if !queue {
+		b.acquiring = true
+		b.guard.repairs.add(1)
+	}
+	return queue, true
 }
 
 // pause waits for d and reports whether the bid is still wanted.
@@ -144,6 +164,7 @@ func (q *queue) answer(b *bid, g driver.Grant, err error) (delay time.Duration, 
 		return 0, true
 	case errors.Is(err, driver.ErrBusy) && wanted:
 		b.busy, b.trouble = true, nil
+		q.proofs++
 		q.running = time.Time{} // another process has its turn
 		return q.turnedDown(b)
 	case errors.Is(err, driver.ErrBusy):
@@ -160,7 +181,6 @@ func (q *queue) answer(b *bid, g driver.Grant, err error) (delay time.Duration, 
 func (q *queue) turnedDown(b *bid) (delay time.Duration, done bool) {
 	for w := q.first; w != nil; {
 		next := w.next
-		w.busy = true
 		if w.c.wait <= 0 {
 			q.settle(w, nil, ErrBusy)
 		}
@@ -179,17 +199,22 @@ func (q *queue) turnedDown(b *bid) (delay time.Duration, done bool) {
 	return b.backoff(), false
 }
 
-// noVerdict is an unknown outcome. Before the store has ever answered it is
-// told to everybody who waits; an attempt is not repeated inside the call.
+// noVerdict is an unknown outcome. It is told to the calls that have never heard
+// that the key is busy: an attempt is not repeated inside the call. The others
+// wait on, for a new attempt, until their own end.
 func (q *queue) noVerdict(b *bid, err error) (delay time.Duration, done bool) {
-	if b.busy && q.first != nil {
-		b.trouble = errors.New(err.Error())      // for the reader: another sentinel must not be found in it
-		b.req.Owner = newOwner(b.guard.identity) // the old one is being cleaned up
-		return b.backoff(), false
+	for w := q.first; w != nil; {
+		next := w.next
+		if w.c.wait <= 0 || !q.proven(w) {
+			q.settle(w, nil, unanswered(err))
+		}
+		w = next
 	}
-	q.bid = nil
-	for q.first != nil {
-		q.settle(q.first, nil, unanswered(err))
+	if q.first == nil {
+		q.bid = nil
+		return 0, true
 	}
-	return 0, true
+	b.trouble = errors.New(err.Error())      // for the reader: another sentinel must not be found in it
+	b.req.Owner = newOwner(b.guard.identity) // the old one is being cleaned up
+	return b.backoff(), false
 }

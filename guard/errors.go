@@ -53,6 +53,8 @@ func (e *Error) Error() string {
 // Unwrap returns the sentinel, joined with the error of the store or context.
 func (e *Error) Unwrap() error { return e.Err }
 
+var errGuardClosed = invalid("the guard is closed")
+
 // because joins a sentinel and what caused it in one line. A nil cause adds
 // nothing.
 func because(sentinel, cause error) error {

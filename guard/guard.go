@@ -30,9 +30,10 @@ type Guard struct {
 	log        *slog.Logger
 	tel        *telemetry
 
-	closed  atomic.Bool
-	active  tally // calls under way and leases of Lock that have not ended
-	repairs tally // calls of the store, and clean-ups, that nobody may wait for any more
+	closed  atomic.Bool // no new calls
+	givenUp atomic.Bool // and what was under way must not begin fn any more
+	active  tally       // calls under way and leases of Lock that have not ended
+	repairs tally       // calls of the store, and clean-ups, that nobody may wait for any more
 }
 
 // New wires p to stores. It refuses a role of p that no store may serve.
@@ -171,6 +172,7 @@ func (g *Guard) Close(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
+		g.givenUp.Store(true)
 		g.hub.giveUp(g)
 		return g.fail("Close", "", because(ErrLost, err))
 	}
@@ -198,16 +200,37 @@ func (q *queue) giveUp(g *Guard) {
 	for w := q.first; w != nil; {
 		next := w.next
 		if w.c.guard == g {
-			q.settle(w, nil, invalid("the guard is closed"))
+			q.settle(w, nil, errGuardClosed)
 		}
 		w = next
 	}
 	q.withdraw()
-	if t := q.ten; t != nil && t.holder.guard == g {
-		t.lose(errClosed)() // unlocks
-		return
+	report := func() {}
+	if t := q.ten; t != nil {
+		report = t.giveUp(g)
 	}
 	q.mu.Unlock()
+	report()
+}
+
+// giveUp ends the hold if it is g's, or what g has nested in it. The caller holds
+// q.mu.
+func (t *tenure) giveUp(g *Guard) (report func()) {
+	if t.holder.guard == g {
+		return t.lose(errClosed)
+	}
+	var lost []*Lease
+	for _, l := range t.holder.nested {
+		if l.guard == g && l.state == open {
+			l.lose(errClosed)
+			lost = append(lost, l)
+		}
+	}
+	return func() {
+		for _, l := range lost {
+			l.uncount()
+		}
+	}
 }
 
 // enter counts a call in, unless the guard is closed. A nil error obliges the
@@ -216,7 +239,7 @@ func (g *Guard) enter(op string) error {
 	g.active.add(1)
 	if g.closed.Load() {
 		g.active.add(-1)
-		return g.fail(op, "", invalid("the guard is closed"))
+		return g.fail(op, "", errGuardClosed)
 	}
 	return nil
 }

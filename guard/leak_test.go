@@ -41,9 +41,11 @@ func TestGuard_ForgetsQueues(t *testing.T) {
 }
 
 func TestGuard_TheRegistryForgetsStores(t *testing.T) {
+	p := lockOnly()
+	p.TTL = 200 * time.Millisecond // a timer of the schedule may know a store for a third of it
 	before := guard.Hubs()
 	for range 20 {
-		g, err := guard.New(lockOnly(), guard.On(memstore.New()), guard.SingleProcess(), guard.WithLogger(slog.New(slog.DiscardHandler)))
+		g, err := guard.New(p, guard.On(memstore.New()), guard.SingleProcess(), guard.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,30 +98,34 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	return l.unlockErr
 }
 
-// end is called once, when it is decided how the lease ended.
-func (l *Lease) end(err error) {
+// tell ends l for everybody who works under it. It is called once, when it is
+// decided how the lease ended, with q.mu held: nobody else may get the key
+// before. It runs no code of a user.
+func (l *Lease) tell(err error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.err = err
 	if l.done != nil {
 		close(l.done)
 	}
-	bounds := l.bounds
+	if l.first.cancel != nil {
+		l.first.cancel(err)
+	}
+	for b := range l.bounds {
+		b.cancel(err)
+	}
 	l.bounds = nil
-	first := l.first.cancel
+}
+
+// uncount ends l for the guard's Close, once.
+func (l *Lease) uncount() {
+	l.mu.Lock()
 	counted := l.counted
 	l.counted = false
 	l.mu.Unlock()
-
-	if first != nil {
-		first(err)
-	}
-	for b := range bounds {
-		b.cancel(err)
-	}
 	if counted {
 		l.guard.active.add(-1)
 	}
-	l.guard.tel.ended(l.since)
 }
 
 // members are the hold itself and the nested ones that are open. The caller
@@ -133,28 +137,29 @@ func (l *Lease) members() []*Lease {
 // close ends l: it is handed over, given back, or left to the nested holds that
 // are still open.
 func (l *Lease) close(ctx context.Context) error {
+	defer l.uncount()
 	t, q := l.ten, l.ten.q
 	now := time.Now()
 	q.mu.Lock()
-	lastOne := l.depart()
-	lost := l.state == gone
-	if !lost && !t.alive(now) { // the clock says so, the timer has not yet
-		lost = true
-		t.lose(errLapsed)() // unlocks
-	} else if lost {
-		q.mu.Unlock()
+	report := func() {}
+	if l.state == open && !t.alive(now) { // the clock says so, the timer has not yet
+		report = t.lose(errLapsed)
 	}
-	if lost {
+	lastOne := l.depart()
+	if l.state == gone {
+		q.mu.Unlock()
+		report()
 		if lastOne {
 			l.guard.repair(t.grant)
 		}
 		return l.Err()
 	}
 	l.state = closed
+	l.tell(context.Canceled)
 	passed, back := l.passOn(lastOne, now)
 	q.mu.Unlock()
 
-	l.end(context.Canceled)
+	l.guard.tel.ended(l.since)
 	if passed {
 		l.guard.tel.handedOver()
 	}

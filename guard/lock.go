@@ -82,9 +82,12 @@ func (g *Guard) WithLocks(ctx context.Context, keys []string, fn func(ctx contex
 		calls[i] = c
 	}
 	for {
-		err := g.withAll(ctx, calls, nil, fn)
-		late := calls[0]
-		if !errors.Is(err, errNotBegun) || late.wait <= 0 || time.Now().After(late.deadline) {
+		held, inside, err := g.acquireAll(ctx, calls)
+		if err == nil {
+			return runAll(ctx, inside, held, fn)
+		}
+		first := calls[0]
+		if !errors.Is(err, errNotBegun) || first.wait <= 0 || time.Now().After(first.deadline) {
 			return err
 		}
 	}
@@ -93,23 +96,37 @@ func (g *Guard) WithLocks(ctx context.Context, keys []string, fn func(ctx contex
 // errNotBegun says that one of several leases ended before fn began.
 var errNotBegun = errors.New("a lease ended before the last one was held")
 
-// withAll acquires the first of calls and goes on with the rest inside of it.
-func (g *Guard) withAll(ctx context.Context, calls []*call, held []*Lease, fn func(context.Context) error) error {
-	if len(calls) == 0 {
-		for _, l := range held {
-			if !l.live() {
-				return g.fail(l.op, l.key, because(ErrBusy, errNotBegun))
-			}
+// acquireAll gets the turn of every call, each inside of the one before, or of
+// none.
+func (g *Guard) acquireAll(ctx context.Context, calls []*call) (held []*Lease, inside context.Context, err error) {
+	inside = ctx
+	for _, c := range calls {
+		var l *Lease
+		if l, inside, err = g.acquire(inside, c); err != nil {
+			break
 		}
-		return fn(ctx)
+		held = append(held, l)
 	}
-	l, inside, err := g.acquire(ctx, calls[0])
-	if err != nil {
-		return err
+	last := calls[len(calls)-1]
+	lapsed := slices.ContainsFunc(held, func(l *Lease) bool { return !l.live() })
+	if lapsed && ctx.Err() == nil {
+		err = g.fail(last.op, last.key, because(ErrBusy, errNotBegun)) // also why the next one was not waited for
 	}
-	return l.run(ctx, inside, func(ctx context.Context) error {
-		return g.withAll(ctx, calls[1:], append(held, l), fn)
-	})
+	if err == nil {
+		return held, inside, nil
+	}
+	for _, l := range slices.Backward(held) {
+		_ = l.Unlock(ctx)
+	}
+	return nil, ctx, err
+}
+
+// runAll runs fn under held and ends them from the last to the first.
+func runAll(ctx, inside context.Context, held []*Lease, fn func(context.Context) error) error {
+	if len(held) == 0 {
+		return fn(inside)
+	}
+	return held[0].run(ctx, inside, func(inside context.Context) error { return runAll(ctx, inside, held[1:], fn) })
 }
 
 // Lock waits for key. Work under the context it returns: a child of ctx that

@@ -10,29 +10,34 @@ var (
 	errClosed  = errors.New("the guard was closed")
 )
 
-// lose ends t, tells its holders first and then lets the waiters of this process
-// ask the store anew. It is called with q.mu held and returns without it. The
-// caller calls report when it has told everybody else who must know.
+// lose ends t and tells its holders, then lets the waiters of this process ask
+// the store anew. The caller holds q.mu, and calls report without it when it has
+// told everybody else who must know.
 func (t *tenure) lose(why error) (report func()) {
 	q := t.q
 	t.drop()
 	var lost []*Lease
 	for _, l := range t.holder.members() {
 		if l.state == open {
-			l.state = gone
+			l.lose(why)
 			lost = append(lost, l)
 		}
 	}
-	q.mu.Unlock()
-
-	for _, l := range lost {
-		l.end(l.guard.fail(l.op, l.key, because(ErrLost, why)))
-	}
-	q.mu.Lock()
 	q.contend(0)
-	q.mu.Unlock()
 	q.hub.leave(q)
-	return func() { t.holder.guard.tel.lost(t, why) }
+	return func() {
+		t.holder.guard.tel.lost(t, why)
+		for _, l := range lost {
+			l.uncount()
+			l.guard.tel.ended(l.since)
+		}
+	}
+}
+
+// lose tells one holder. The caller holds q.mu.
+func (l *Lease) lose(why error) {
+	l.state = gone
+	l.tell(l.guard.fail(l.op, l.key, because(ErrLost, why)))
 }
 
 // drop takes t out of the queue and the schedule. The caller holds q.mu, and

@@ -29,7 +29,7 @@ func (q *queue) released() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.releasing = false
-	q.contend(q.rest(time.Now()))
+	q.contend(q.rest())
 	q.hub.leave(q)
 }
 
@@ -38,12 +38,12 @@ func (q *queue) released() {
 // a pause of that length when this process has had the key for a quarter of
 // Wait, its chains and the short pauses between them together. Longer pauses
 // each time would cost a process that is alone most of its turns.
-func (q *queue) rest(now time.Time) time.Duration {
+func (q *queue) rest() time.Duration {
 	queued := q.hub.waiter != nil
 	if q.first == nil || queued && q.hub.traits.FIFO {
 		return 0
 	}
-	if queued || now.Sub(q.running) <= q.first.c.wait/4 {
+	if queued || time.Since(q.running) <= q.first.c.wait/4 {
 		return jitter(firstPoll)
 	}
 	q.running = time.Time{}

@@ -20,6 +20,7 @@ type queue struct {
 	ten         *tenure // the store's grant, while this process has it
 	bid         *bid    // asks the store for it
 	asking      bool    // a caller asks a store inside this process itself
+	proofs      uint64  // how often it was seen that somebody had the key
 	releasing   bool    // it was given back and the store has not answered yet
 
 	// running is since when this process has given the key back only for short pauses; zero: it has not, or another process
@@ -34,7 +35,8 @@ type waiter struct {
 
 	// guarded by the queue's mu
 	settled bool
-	busy    bool // it is proven that another held the key while this call waited
+	busy    bool   // another held the key when it came
+	seen    uint64 // the queue's proofs then
 	lease   *Lease
 	err     error
 
@@ -67,8 +69,7 @@ func (q *queue) await(ctx context.Context, w *waiter) (*Lease, error) {
 // gaveUp is the error of a call that ended before its turn came. Busy needs
 // proof: an answer of the store, or a hold of this process.
 func (q *queue) gaveUp(ctx context.Context, w *waiter) error {
-	b := q.bid
-	proven := w.busy || q.ten != nil || q.releasing || b != nil && b.busy
+	b, proven := q.bid, q.proven(w)
 	q.withdraw()
 	cause := ctx.Err()
 	if proven {
@@ -83,10 +84,18 @@ func (q *queue) gaveUp(ctx context.Context, w *waiter) error {
 	return because(ErrUnavailable, cause)
 }
 
+// proven reports whether another held the key while w waited, by the store's word
+// or since it was held in this process.
+func (q *queue) proven(w *waiter) bool {
+	return w.busy || w.seen != q.proofs || q.ten != nil || q.releasing
+}
+
 // withdraw ends the bid when nobody is left to ask for. An Acquire that is under
 // way stays: its answer is acted on, and whoever comes meanwhile joins it.
 func (q *queue) withdraw() {
 	if b := q.bid; b != nil && q.first == nil && !b.acquiring {
+		b.withdrawn = true
+		b.guard.repairs.add(1) // until it has come back
 		b.cancel()
 		q.bid = nil
 	}
@@ -94,7 +103,10 @@ func (q *queue) withdraw() {
 
 // push puts a call at the end of the queue.
 func (q *queue) push(w *waiter) {
-	w.busy = w.busy || q.ten != nil || q.releasing
+	b := q.bid
+	inLine := b != nil && b.busy && b.trouble == nil && !b.acquiring // it joins a place that the store keeps
+	w.busy = w.busy || q.ten != nil || q.releasing || inLine
+	w.seen = q.proofs
 	if w.c.front {
 		q.unshift(w)
 		return

@@ -49,12 +49,11 @@ func (h *hub) release(ctx context.Context, g driver.Grant) error {
 // and a grace has passed.
 func (g *Guard) giveBack(ctx context.Context, t *tenure) error {
 	if g.hub.inline {
-		if ctx.Err() != nil {
+		defer t.q.released()
+		if ctx.Done() != nil {
 			ctx = context.WithoutCancel(ctx)
 		}
-		err := g.hub.store.Release(ctx, t.grant)
-		t.q.released()
-		return err
+		return g.hub.store.Release(ctx, t.grant)
 	}
 	done := make(chan error, 1)
 	g.repairs.add(1)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// schedule calls back for each tenure when something is due. It keeps one timer
-// for all of them and no goroutine. due runs on the timer's goroutine and must
+// schedule calls back for each tenure when something is due. It has one timer for
+// all of them and no goroutine. due runs on the timer's goroutine and must
 // not block; what it returns is called after all that are due have been, so that
 // a slow logger delays nobody's loss.
 type schedule struct {
@@ -16,11 +16,12 @@ type schedule struct {
 	mu    sync.Mutex
 	heap  tenures
 	timer *time.Timer
+	armed time.Time // when the timer fires; zero: it does not
 }
 
 // set makes due run for t at the given time, instead of an earlier setting. The
 // caller holds t's queue.
-func (s *schedule) set(t *tenure, at time.Time) {
+func (s *schedule) set(t *tenure, at, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.due = at
@@ -29,44 +30,43 @@ func (s *schedule) set(t *tenure, at time.Time) {
 	} else {
 		heap.Push(&s.heap, t)
 	}
-	if s.heap[0] == t {
-		s.arm()
-	}
+	s.arm(now)
 }
 
-// drop forgets t. The caller holds t's queue.
+// drop forgets t. The caller holds t's queue. The timer stays: setting and
+// stopping it for each short hold costs more than its firing once for nothing.
 func (s *schedule) drop(t *tenure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.index < 0 {
-		return
-	}
-	heap.Remove(&s.heap, t.index)
-	if len(s.heap) == 0 {
-		s.timer.Stop()
+	if t.index >= 0 {
+		heap.Remove(&s.heap, t.index)
 	}
 }
 
-// arm sets the timer to the first due time. A timer that fires early, since its
-// tenure was dropped, finds nothing due and arms itself anew.
-func (s *schedule) arm() {
-	wait := time.Until(s.heap[0].due)
-	if s.timer == nil {
-		s.timer = time.AfterFunc(wait, s.tick)
+// arm sees to it that the timer fires when the first tenure is due, or before.
+func (s *schedule) arm(now time.Time) {
+	first := s.heap[0].due
+	if !s.armed.IsZero() && !first.Before(s.armed) {
 		return
 	}
-	s.timer.Reset(wait)
+	s.armed = first
+	if s.timer == nil {
+		s.timer = time.AfterFunc(first.Sub(now), s.tick)
+		return
+	}
+	s.timer.Reset(first.Sub(now))
 }
 
 func (s *schedule) tick() {
 	var ready []*tenure
 	s.mu.Lock()
 	now := time.Now()
+	s.armed = time.Time{}
 	for len(s.heap) > 0 && !s.heap[0].due.After(now) {
 		ready = append(ready, heap.Pop(&s.heap).(*tenure))
 	}
 	if len(s.heap) > 0 {
-		s.arm()
+		s.arm(now)
 	}
 	s.mu.Unlock()
 	var reports []func()
@@ -103,40 +103,4 @@ func (h *tenures) Pop() any {
 	*h = (*h)[:last]
 	t.index = -1
 	return t
-}
-
-// workers runs tasks on at most maxWorkers goroutines, which end when there is
-// nothing left to do.
-type workers struct {
-	mu      sync.Mutex
-	running int
-	tasks   []func()
-}
-
-const maxWorkers = 128
-
-func (w *workers) do(task func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tasks = append(w.tasks, task)
-	if w.running < maxWorkers {
-		w.running++
-		go w.work()
-	}
-}
-
-func (w *workers) work() {
-	for {
-		w.mu.Lock()
-		if len(w.tasks) == 0 {
-			w.running--
-			w.tasks = nil
-			w.mu.Unlock()
-			return
-		}
-		task := w.tasks[0]
-		w.tasks = w.tasks[1:]
-		w.mu.Unlock()
-		task()
-	}
 }

@@ -51,6 +51,9 @@ func newTelemetry(g *Guard, c *config) (*telemetry, error) {
 	return t, errors.Join(errs[:]...)
 }
 
+// reports tells whether calls are counted.
+func (t *telemetry) reports() bool { return t.meters != nil || t.tracer != nil }
+
 func (t *telemetry) acquired(ctx context.Context, c *call) { t.verdict(ctx, c, "held") }
 
 func (t *telemetry) failed(ctx context.Context, c *call, err error) {
@@ -67,7 +70,7 @@ func (t *telemetry) failed(ctx context.Context, c *call, err error) {
 
 // verdict counts how a call ended, and how long it took to be held.
 func (t *telemetry) verdict(ctx context.Context, c *call, what string) {
-	if t.meters == nil && t.tracer == nil {
+	if !t.reports() {
 		return
 	}
 	now := time.Now()

@@ -48,6 +48,7 @@ func (t *tenure) alive(now time.Time) bool { return !t.over && alive(t.grant.Unt
 // begin makes g this process's hold of q, with c as its first holder. The caller
 // holds q.mu.
 func (q *queue) begin(g driver.Grant, asked time.Duration, c *call, now time.Time) *Lease {
+	q.proofs++
 	x := c.room()
 	t := &x.tenure
 	*t = tenure{q: q, grant: g, asked: asked, since: now, token: g.Token, index: -1}
@@ -82,13 +83,13 @@ func (q *queue) install(b *bid, g driver.Grant, now time.Time) {
 func (t *tenure) give(l *Lease, c *call, now time.Time) *Lease {
 	l.init(t, c, now)
 	t.holder = l
-	t.plan()
+	t.plan(now)
 	return l
 }
 
 // plan schedules the next event of t: the renewal, the end of the lease, or the
 // end of the holder's MaxHold.
-func (t *tenure) plan() {
+func (t *tenure) plan(now time.Time) {
 	at := t.grant.Until
 	if !t.renewing && t.renewAt.Before(at) {
 		at = t.renewAt
@@ -96,7 +97,7 @@ func (t *tenure) plan() {
 	if end := t.holder.maxUntil; !end.IsZero() && end.Before(at) {
 		at = end
 	}
-	t.q.hub.schedule.set(t, at)
+	t.q.hub.schedule.set(t, at, now)
 }
 
 // handOver gives the hold to the next waiter of this process without a call of
@@ -133,18 +134,18 @@ func (h *hub) tick(t *tenure) (report func()) {
 	switch {
 	case t.over:
 	case !t.alive(now):
-		return t.lose(errLapsed) // unlocks
+		report = t.lose(errLapsed)
 	case !t.holder.maxUntil.IsZero() && !now.Before(t.holder.maxUntil):
-		return t.lose(errMaxHold) // unlocks
+		report = t.lose(errMaxHold)
 	default:
 		if !t.renewing && !now.Before(t.renewAt) {
 			t.renewing = true
 			h.renewals.do(func() { h.renew(t) })
 		}
-		t.plan()
+		t.plan(now)
 	}
 	q.mu.Unlock()
-	return nil
+	return report
 }
 
 // renew asks the store to extend t. A failure is retried until the lease ends;
@@ -169,10 +170,13 @@ func (h *hub) renew(t *tenure) {
 	case t.over:
 		q.mu.Unlock()
 	case errors.Is(err, driver.ErrLost):
-		t.lose(errTaken)() // unlocks
+		report := t.lose(errTaken)
+		q.mu.Unlock()
+		report()
 	case err != nil:
-		t.renewAt = time.Now().Add(jitter(g.TTL / 12))
-		t.plan()
+		now := time.Now()
+		t.renewAt = now.Add(jitter(g.TTL / 12))
+		t.plan(now)
 		q.mu.Unlock()
 		tel.renewFailed(t, err)
 	default:
@@ -189,7 +193,7 @@ func (t *tenure) extend(g driver.Grant, sent time.Time) {
 	if soonest := sent.Add(g.TTL / 12); t.renewAt.Before(soonest) {
 		t.renewAt = soonest // a store that does not extend must not be called in a loop
 	}
-	t.plan()
+	t.plan(time.Now())
 }
 
 func (h *hub) callRenew(ctx context.Context, g driver.Grant) (driver.Grant, error) {
