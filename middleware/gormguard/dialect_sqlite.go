@@ -12,11 +12,13 @@ import (
 type sqlite struct{}
 
 func (sqlite) raise(g fencing.Grant) query {
-	return query{`INSERT INTO pawl_fences (resource, origin, token) VALUES (?, ?, ?) ` +
-		`ON CONFLICT (resource) DO UPDATE SET origin = excluded.origin, token = excluded.token ` +
-		`WHERE token < excluded.token AND (origin = excluded.origin OR token >> 57 < excluded.token >> 57) ` +
-		`OR origin = '' AND token <= excluded.token`,
-		[]any{[]byte(g.Resource), g.Origin, int64(g.Token)}} //nolint:gosec // see valid
+	return query{
+		`INSERT INTO pawl_fences (resource, origin, token) VALUES (?, ?, ?) ` +
+			`ON CONFLICT (resource) DO UPDATE SET origin = excluded.origin, token = excluded.token ` +
+			`WHERE token < excluded.token AND (origin = excluded.origin OR token >> 57 < excluded.token >> 57) ` +
+			`OR origin = '' AND token <= excluded.token`,
+		[]any{[]byte(g.Resource), g.Origin, int64(g.Token)},
+	} //nolint:gosec // see valid
 }
 
 func (sqlite) peeks() bool { return true }

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/pawl-go/pawl/fencing"
 	"github.com/pawl-go/pawl/internal/hold"
-	"gorm.io/gorm"
 )
 
 // holdLimit bounds transactions whose hold was not made by guard in this
@@ -68,13 +69,13 @@ func (p *pool) look(ctx context.Context, grants []fencing.Grant) error {
 
 // check compares grants with their registers inside a transaction, as its first
 // statement. Where it locks, later holders wait for the end of the transaction.
-func (d *fence) check(ctx context.Context, tx gorm.ConnPool, grants []fencing.Grant, m mode) error {
-	if first := d.immediate(); first != "" && m == shared {
+func (f *fence) check(ctx context.Context, tx gorm.ConnPool, grants []fencing.Grant, m mode) error {
+	if first := f.immediate(); first != "" && m == shared {
 		if _, err := tx.ExecContext(ctx, first); err != nil {
 			return fmt.Errorf("gormguard: check: %w", err)
 		}
 	}
-	found, err := readRegisters(ctx, tx, d.read(grants, m, limit(ctx)))
+	found, err := readRegisters(ctx, tx, f.read(grants, m, limit(ctx)))
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
+	"log"
+	"slices"
 	"testing"
 	"time"
 
 	gormlite "github.com/glebarez/sqlite"
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
 	gormmysql "gorm.io/driver/mysql"
 	gormpg "gorm.io/driver/postgres"
 	"gorm.io/gorm"
@@ -19,7 +24,11 @@ import (
 	"github.com/pawl-go/pawl/middleware/gormguard"
 )
 
-func TestMain(m *testing.M) { servertest.Main(m) }
+func TestMain(m *testing.M) {
+	_ = mysql.SetLogger(log.New(io.Discard, "", 0)) // connections are broken on purpose
+	// GORM starts a goroutine for each cache of prepared statements and never ends it.
+	servertest.Main(m, goleak.IgnoreAnyFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1"))
+}
 
 type Item struct {
 	SKU     string `gorm:"primaryKey;size:64"`
@@ -42,18 +51,18 @@ type SimpleFence struct {
 // database is a server and the isolation of its sessions.
 type database struct {
 	name   string
-	dsn    func(t *testing.T) string
+	dsn    func(t testing.TB) string
 	dialer func(dsn string) gorm.Dialector
 }
 
 func databases() []database {
 	return []database{
-		{"SQLite", func(t *testing.T) string { return sqliteDSN(servertest.SQLiteFile(t)) }, gormlite.Open},
-		{"PostgresReadCommitted", func(t *testing.T) string { return servertest.PostgresDB(t) }, gormpg.Open},
-		{"PostgresRepeatableRead", func(t *testing.T) string {
+		{"SQLite", func(t testing.TB) string { return sqliteDSN(servertest.SQLiteFile(t)) }, gormlite.Open},
+		{"PostgresReadCommitted", servertest.PostgresDB, gormpg.Open},
+		{"PostgresRepeatableRead", func(t testing.TB) string {
 			return servertest.PostgresDB(t) + "&default_transaction_isolation=repeatable%20read"
 		}, gormpg.Open},
-		{"MariaDB", func(t *testing.T) string { return servertest.MariaDBDB(t) }, gormmysql.Open},
+		{"MariaDB", servertest.MariaDBDB, gormmysql.Open},
 	}
 }
 
@@ -67,38 +76,43 @@ type world struct {
 	addr string
 }
 
-// onEach runs a test on each database that is named, or on all.
+// onEach runs a test on each database, or on those named. Only some tests depend on
+// the isolation and say so.
 func onEach(t *testing.T, run func(t *testing.T, w world), names ...string) {
+	t.Helper()
+	if len(names) == 0 {
+		names = []string{"SQLite", "PostgresReadCommitted", "MariaDB"}
+	}
 	for _, d := range databases() {
-		if len(names) > 0 && !contains(names, d.name) {
+		if !slices.Contains(names, d.name) {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
 			w := world{d, d.dsn(t)}
-			db := w.unfenced(t)
-			if err := gormstore.Migrate(t.Context(), db); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.AutoMigrate(&Order{}, &Item{}, &SimpleFence{}); err != nil {
-				t.Fatal(err)
-			}
-			w.put(t, "a", 10)
+			w.prepare(t)
 			run(t, w)
 		})
 	}
 }
 
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
+// atEachIsolation runs a test on each database and, on PostgreSQL, at both
+// isolations in use. MariaDB's is REPEATABLE READ.
+func atEachIsolation(t *testing.T, run func(t *testing.T, w world)) {
+	t.Helper()
+	onEach(t, run, "SQLite", "PostgresReadCommitted", "PostgresRepeatableRead", "MariaDB")
+}
+
+func (w world) prepare(t testing.TB) {
+	t.Helper()
+	db := w.unfenced(t)
+	must(t, "migrate", gormstore.Migrate(t.Context(), db))
+	must(t, "migrate", db.AutoMigrate(&Order{}, &Item{}, &SimpleFence{}))
+	w.put(t, "a", 10)
 }
 
 // unfenced is another process's handle, without the plugin.
-func (w world) unfenced(t *testing.T, opts ...gorm.Option) *gorm.DB {
+func (w world) unfenced(t testing.TB, opts ...gorm.Option) *gorm.DB {
 	t.Helper()
 	db, err := gorm.Open(w.dialer(w.addr), append([]gorm.Option{&gorm.Config{Logger: logger.Discard}}, opts...)...)
 	if err != nil {
@@ -109,21 +123,21 @@ func (w world) unfenced(t *testing.T, opts ...gorm.Option) *gorm.DB {
 }
 
 // fenced is another process's handle, with the plugin.
-func (w world) fenced(t *testing.T, opts ...gormguard.Option) *gorm.DB {
+func (w world) fenced(t testing.TB, opts ...gormguard.Option) *gorm.DB {
 	t.Helper()
 	db := w.unfenced(t)
 	use(t, db, opts...)
 	return db
 }
 
-func use(t *testing.T, db *gorm.DB, opts ...gormguard.Option) {
+func use(t testing.TB, db *gorm.DB, opts ...gormguard.Option) {
 	t.Helper()
 	if err := db.Use(gormguard.Plugin(opts...)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func raw(t *testing.T, db *gorm.DB) *sql.DB {
+func raw(t testing.TB, db *gorm.DB) *sql.DB {
 	t.Helper()
 	p, err := db.DB()
 	if err != nil {
@@ -132,7 +146,7 @@ func raw(t *testing.T, db *gorm.DB) *sql.DB {
 	return p
 }
 
-func (w world) put(t *testing.T, sku string, units int) {
+func (w world) put(t testing.TB, sku string, units int) {
 	t.Helper()
 	if err := w.unfenced(t).Save(&Item{SKU: sku, Units: units}).Error; err != nil {
 		t.Fatal(err)
@@ -140,7 +154,7 @@ func (w world) put(t *testing.T, sku string, units int) {
 }
 
 // units is what is committed.
-func (w world) units(t *testing.T, sku string) int {
+func (w world) units(t testing.TB, sku string) int {
 	t.Helper()
 	n, err := units(w.unfenced(t), sku)
 	if err != nil {
@@ -176,21 +190,21 @@ func held(ctx context.Context, key string, n uint64) context.Context {
 }
 
 // soon bounds what must not hang.
-func soon(t *testing.T) context.Context {
+func soon(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func wantIs(t *testing.T, what string, err, want error) {
+func wantIs(t testing.TB, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("%s: got error %v, want %v", what, err, want)
 	}
 }
 
-func must(t *testing.T, what string, err error) {
+func must(t testing.TB, what string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)

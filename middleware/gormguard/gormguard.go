@@ -15,7 +15,8 @@
 //   - Give the database the context of the hold, with db.WithContext(ctx). Without
 //     it nothing is checked, and [Require] is there to notice that.
 //   - Read under the hold what you decide by. What was read before it is old.
-//   - Keep transactions short: while one is open, the next holder waits for it.
+//   - Keep transactions short and wait for nothing else inside: while one is open,
+//     the next holder waits for it, and one that is idle for long is ended.
 //
 // # What happens
 //
@@ -25,28 +26,36 @@
 // [fencing.ErrStale], or [fencing.ErrForeign] for the token of another store
 // without a higher generation. A later holder cannot raise the register before
 // that transaction has ended, so it reads what was committed; transactions of one
-// hold do not wait for each other. A statement outside a transaction gets one of
-// its own. Read-only transactions, Row, Rows and Scan look at the register
-// without locking it, which suffices for what does not write; a statement that
-// does (RETURNING, FOR UPDATE) is refused there.
+// hold do not wait for each other. A read-only transaction reads the registers
+// without locking them.
 //
-// On PostgreSQL and MariaDB the database ends a fenced transaction that a frozen
-// holder left idle for about the TTL of the hold, and bounds its waits for locks
-// likewise (30 s for a hold that was not made by guard in this process). MySQL has
-// no limit for idle transactions, only for the waits.
+// A statement outside a transaction gets one of its own; several are cheaper in one
+// transaction, which is checked once. Row, Rows and Scan are checked before and
+// after instead, which suffices for what only reads. What writes (RETURNING, FOR
+// UPDATE) is refused there; a function that writes is not seen: call it in a
+// transaction.
+//
+// A fenced transaction does not end unseen: COMMIT and ROLLBACK as text are
+// refused, on MySQL and MariaDB also what commits implicitly (CREATE TABLE,
+// TRUNCATE). Once the database has rolled it back (MariaDB after a deadlock) it
+// refuses everything, for the session would go on without it.
+//
+// # Limits
+//
+// On PostgreSQL and MariaDB the database ends a fenced transaction that is idle
+// for about the TTL of the hold, as a frozen holder leaves it, and bounds its waits
+// for locks likewise (30 s for a hold that was not made by guard in this process;
+// stricter settings stay). MySQL bounds only the waits.
 //
 // SQLite has one writer and no shared locking read: there a fenced transaction is
 // an immediate one. It has no such limits either: a process that is frozen
 // between BEGIN and COMMIT blocks every writer of the file until it goes on or is
-// killed. Set busy_timeout. A second transaction of the same hold (another
-// goroutine, or the outer db used inside a transaction) waits up to a second for
-// the first and then fails.
+// killed. Set busy_timeout. There, and on a pool of one connection, a second
+// transaction of the same hold (another goroutine's, or the outer db used inside a
+// transaction) waits up to a second for the first and then fails.
 //
-// # Not seen
-//
-// What bypasses GORM: the *sql.DB itself, triggers, stored procedures. The tables
-// pawl_* are never fenced. Of a session that was made before db.Use, transactions
-// are refused under a hold.
+// Not seen is what bypasses GORM: the *sql.DB itself, triggers, stored procedures.
+// The tables pawl_* are never fenced.
 package gormguard
 
 import (
@@ -88,7 +97,8 @@ func Require(models ...any) Option { return required(models) }
 // from that. It knows PostgreSQL, MySQL, MariaDB and SQLite.
 //
 // Under a hold, reads too go to the primary when gorm.io/plugin/dbresolver is in
-// use, in either order of db.Use.
+// use. Use this plugin before that one, so that it is under the databases that
+// it opens; otherwise transactions begun with its clauses are refused.
 func Plugin(opts ...Option) gorm.Plugin {
 	p := &plugin{}
 	for _, o := range opts {

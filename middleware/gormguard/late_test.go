@@ -32,7 +32,7 @@ func lateSale(ctx context.Context, t *testing.T, db *gorm.DB, w world) error {
 }
 
 func TestPlugin_RefusesAHoldTakenAfterBegin(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		ctx := soon(t)
 		err := lateSale(ctx, t, w.unfenced(t), w)
 		left := w.units(t, "a")
@@ -74,7 +74,7 @@ func TestPlugin_RefusesALateHoldInEveryStatement(t *testing.T) {
 }
 
 func TestPlugin_NestedTransactionDoesNotAdmitANewHold(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		ctx := soon(t)
 		tx := w.fenced(t).WithContext(ctx).Begin()
 		must(t, "begin", tx.Error)
@@ -101,7 +101,7 @@ func rewound(t *testing.T, raise func() error, tx *gorm.DB, newer func() error, 
 }
 
 func TestPlugin_RemembersNothingAcrossASavepoint(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		ctx := soon(t)
 		if w.name != "SQLite" { // one writer: nobody else writes before the end of the transaction
 			db := w.unfenced(t)
@@ -140,7 +140,7 @@ func TestPlugin_RemembersNothingAcrossASavepoint(t *testing.T) {
 }
 
 func TestPlugin_RemembersNothingAcrossARollback(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		ctx := soon(t)
 		older := w.fenced(t).WithContext(held(ctx, "a", 1))
 		tx := older.Begin()
@@ -152,7 +152,7 @@ func TestPlugin_RemembersNothingAcrossARollback(t *testing.T) {
 }
 
 func TestPlugin_NestedRollbackKeepsTheFence(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		ctx := soon(t)
 		tx := w.fenced(t).WithContext(held(ctx, "a", 1)).Begin()
 		must(t, "begin", tx.Error)

@@ -36,31 +36,44 @@ type lexer struct {
 
 func (l *lexer) next() token {
 	for l.at < len(l.text) {
-		start, c := l.at, l.text[l.at]
+		c := l.text[l.at]
 		switch {
+		case c <= ' ':
+			l.at++
 		case l.comment():
-		case c == '\'':
-			l.quoted('\'', l.backslash || l.escapes())
-			return token{kindSign, "'"} // a string may stand for a value, never for a name
-		case c == '"', c == '`':
-			return token{kindName, l.quoted(c, l.backslash && c == '"')}
-		case c == '[' && l.brackets:
-			return token{kindName, l.quoted(']', false)}
-		case c == '$' && l.dollars && l.dollar():
-			return token{kindSign, "'"}
 		case isWord(c):
-			for l.at < len(l.text) && (isWord(l.text[l.at]) || l.text[l.at] == '$') {
-				l.at++
-			}
-			return token{kindWord, l.text[start:l.at]}
-		case c > ' ':
-			l.at++
-			return token{kindSign, l.text[start:l.at]}
+			return token{kindWord, l.word()}
 		default:
-			l.at++
+			return l.other(c)
 		}
 	}
 	return token{}
+}
+
+func (l *lexer) word() string {
+	start := l.at
+	for l.at < len(l.text) && (isWord(l.text[l.at]) || l.text[l.at] == '$') {
+		l.at++
+	}
+	return l.text[start:l.at]
+}
+
+// other takes what begins with c: a string, which may stand for a value and never
+// for a name, a quoted name, or a sign.
+func (l *lexer) other(c byte) token {
+	switch {
+	case c == '\'':
+		l.quoted(c, l.backslash || l.escapes())
+		return token{kindSign, "'"}
+	case c == '$' && l.dollars && l.dollar():
+		return token{kindSign, "'"}
+	case c == '"', c == '`':
+		return token{kindName, l.quoted(c, l.backslash && c == '"')}
+	case c == '[' && l.brackets:
+		return token{kindName, l.quoted(']', false)}
+	}
+	l.at++
+	return token{kindSign, string(c)}
 }
 
 func isWord(c byte) bool {

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/pawl-go/pawl/guard"
 	"gorm.io/gorm"
+
+	"github.com/pawl-go/pawl/guard"
 )
 
 // maxResource is what the column of pawl_fences takes, in bytes.

@@ -2,11 +2,13 @@ package gormguard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/pawl-go/pawl/fencing"
 	"gorm.io/gorm"
+
+	"github.com/pawl-go/pawl/fencing"
 )
 
 type plugin struct{ models []any }
@@ -29,8 +31,8 @@ func (p *plugin) Initialize(db *gorm.DB) error {
 		name := stmt.Schema.Table
 		f.required[strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])] = struct{}{}
 	}
-	if _, ok := db.ConnPool.(gorm.TxCommitter); ok {
-		return fmt.Errorf("gormguard: db is a transaction: use the plugin on what gorm.Open returned")
+	if _, ok := db.Statement.ConnPool.(gorm.TxCommitter); ok {
+		return errors.New("gormguard: db is a transaction: use the plugin on what gorm.Open returned")
 	}
 	f.main = &pool{fence: f, conn: db.ConnPool, memory: newMemory()}
 	db.ConnPool = f.main
@@ -125,11 +127,15 @@ func (f *fence) leave(db *gorm.DB) {
 	}
 }
 
+// internalOnly reports a statement on Pawl's own tables, before gorm has built it.
 func (f *fence) internalOnly(stmt *gorm.Statement) bool {
-	if stmt.SQL.Len() > 0 {
+	switch {
+	case stmt.SQL.Len() > 0:
 		return scan(f.syntax(), stmt.SQL.String()).own()
+	case !strings.HasPrefix(stmt.Table, internal) || len(stmt.Joins) > 0:
+		return false
 	}
-	return strings.HasPrefix(stmt.Table, internal) && stmt.TableExpr == nil
+	return stmt.TableExpr == nil || scan(f.syntax(), "SELECT FROM "+stmt.TableExpr.SQL).own()
 }
 
 func carries(ctx context.Context) bool { return len(fencing.Grants(ctx)) > 0 }

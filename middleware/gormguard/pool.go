@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	"gorm.io/gorm"
+
 	"github.com/pawl-go/pawl/fencing"
 	"github.com/pawl-go/pawl/guard"
-	"gorm.io/gorm"
 )
 
 // pool is a pool of connections whose transactions are fenced. gorm uses it as it
@@ -37,8 +38,8 @@ func (p *pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool,
 	return &fencedTx{fence: p.fence, conn: conn, state: &state{}}, nil
 }
 
-// outside decides on a statement outside a transaction. fenced says that it must
-// be checked.
+// outside decides on a statement outside a transaction. It returns the grants that
+// must be checked.
 func (p *pool) outside(ctx context.Context, text string) (a access, grants []fencing.Grant, err error) {
 	grants = fencing.Grants(ctx)
 	if len(grants) == 0 && len(p.required) == 0 {
@@ -49,10 +50,7 @@ func (p *pool) outside(ctx context.Context, text string) (a access, grants []fen
 		return a, nil, nil
 	}
 	if len(grants) == 0 {
-		if name, hit := a.hits(p.required); hit {
-			err = fmt.Errorf("%w: table %q needs one: take the lock, then db.WithContext(ctx)", ErrUnfenced, name)
-		}
-		return a, nil, err
+		return a, nil, p.unfenced(a)
 	}
 	return a, grants, valid(grants)
 }
@@ -87,35 +85,60 @@ func (p *pool) ExecContext(ctx context.Context, text string, args ...any) (sql.R
 	return r, nil
 }
 
-// QueryContext reads after a look at the registers. The rows outlive this call,
-// so no transaction can be around them; a read needs none, since the registers
-// were raised before it: what an earlier holder writes later is refused, and if
-// a later holder comes meanwhile, what this one writes is. A statement that
-// writes cannot pass here.
+// QueryContext reads between two looks at the registers. The rows outlive this
+// call, so no transaction can be around them, and what reads needs none: they are
+// of a time before the second look, when no later holder had come. A statement
+// that writes cannot pass here.
 func (p *pool) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	if err := p.reading(ctx, text); err != nil {
+	grants, err := p.reading(ctx, text)
+	if err != nil {
 		return nil, err
 	}
-	return p.conn.QueryContext(ctx, text, args...)
+	rows, err := p.conn.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.again(ctx, grants); err != nil {
+		_ = rows.Close() //nolint:sqlclosecheck // the caller gets them otherwise
+		return nil, err
+	}
+	return rows, nil
 }
 
 // QueryRowContext is as QueryContext.
 func (p *pool) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
-	if err := p.reading(ctx, text); err != nil {
-		return failedRow(err)
+	grants, err := p.reading(ctx, text)
+	if err != nil {
+		return failedRow(ctx, err)
 	}
-	return p.conn.QueryRowContext(ctx, text, args...)
+	row := p.conn.QueryRowContext(ctx, text, args...)
+	if err := p.again(ctx, grants); err != nil {
+		_ = row.Scan() // closes it
+		return failedRow(ctx, err)
+	}
+	return row
 }
 
-func (p *pool) reading(ctx context.Context, text string) error {
+// reading decides on a statement whose rows are read outside a transaction.
+func (p *pool) reading(ctx context.Context, text string) ([]fencing.Grant, error) {
 	a, grants, err := p.outside(ctx, text)
 	if err != nil || len(grants) == 0 {
-		return err
+		return nil, err
 	}
 	if a.writes || a.locks {
-		return fmt.Errorf("%w: Row, Rows and Scan of a statement that writes or locks need a transaction under a hold: %.40q", guard.ErrInvalid, text)
+		return nil, fmt.Errorf("%w: Row, Rows and Scan of a statement that writes or locks need a transaction under a hold: %.40q",
+			guard.ErrInvalid, text)
 	}
-	return p.peek(ctx, grants)
+	return grants, p.peek(ctx, grants)
+}
+
+// again looks once more while the rows are open, for which a pool of one
+// connection has none.
+func (p *pool) again(ctx context.Context, grants []fencing.Grant) error {
+	if len(grants) == 0 || p.oneConnection() {
+		return nil
+	}
+	return p.look(ctx, grants)
 }
 
 // peek raises the registers and looks at them.
@@ -183,8 +206,8 @@ func (r refusal) Connect(context.Context) (driver.Conn, error) { return nil, r.e
 func (r refusal) Driver() driver.Driver                        { return nil }
 
 // failedRow is a row whose Scan returns err: *sql.Row cannot be made otherwise.
-func failedRow(err error) *sql.Row {
+func failedRow(ctx context.Context, err error) *sql.Row {
 	db := sql.OpenDB(refusal{err})
 	defer db.Close() //nolint:errcheck // nothing is open
-	return db.QueryRowContext(context.Background(), "")
+	return db.QueryRowContext(context.WithoutCancel(ctx), "")
 }

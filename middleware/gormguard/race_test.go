@@ -2,6 +2,8 @@ package gormguard_test
 
 import (
 	"context"
+	"database/sql"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -42,7 +44,7 @@ func interleave(t *testing.T, older, newer *sale, write func(*sale) error) int {
 func sell(s *sale) error { return setUnits(s.db, "a", s.read-1) }
 
 func TestPlugin_LosesNoUpdate(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		ctx := soon(t)
 		sold := interleave(t, &sale{db: w.unfenced(t)}, &sale{db: w.unfenced(t)}, sell)
 		if left := w.units(t, "a"); sold != 2 || left != 9 {
@@ -95,7 +97,7 @@ func admit(tx *gorm.DB, g fencing.Grant) error {
 }
 
 func TestPlugin_LaterHolderWaitsForOpenTransaction(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		ctx := soon(t)
 		older := w.fenced(t).WithContext(held(ctx, "a", 1)).Begin()
 		must(t, "begin", older.Error)
@@ -135,7 +137,7 @@ func TestPlugin_HoldersOfOneHoldDoNotWait(t *testing.T) {
 }
 
 func TestPlugin_SameValueIsNotStale(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		ctx := held(soon(t), "a", 1)
 		db := w.fenced(t).WithContext(ctx)
 		for range 3 {
@@ -146,7 +148,7 @@ func TestPlugin_SameValueIsNotStale(t *testing.T) {
 }
 
 func TestPlugin_GrantsInAnyOrderDoNotDeadlock(t *testing.T) {
-	onEach(t, func(t *testing.T, w world) {
+	atEachIsolation(t, func(t *testing.T, w world) {
 		w.put(t, "b", 10)
 		one, two := w.fenced(t), w.fenced(t)
 		for round := range rounds() {
@@ -170,5 +172,26 @@ func sellBoth(ctx context.Context, db *gorm.DB) error {
 			return err
 		}
 		return setUnits(tx, "b", 1)
+	})
+}
+
+func TestPlugin_ReadOnlyTransactionsAreChecked(t *testing.T) {
+	atEachIsolation(t, func(t *testing.T, w world) {
+		readOnly := &sql.TxOptions{ReadOnly: true}
+		if strings.HasPrefix(w.name, "Postgres") {
+			tx := w.unfenced(t).Begin(readOnly)
+			if err := tx.Exec("SELECT * FROM pawl_fences FOR SHARE").Error; err == nil {
+				t.Fatal("FOR SHARE: got no error, want the database's: it is read-only")
+			}
+			tx.Rollback()
+		}
+		ctx := soon(t)
+		must(t, "the older holder", w.fenced(t).WithContext(held(ctx, "a", 1)).Begin(readOnly).Rollback().Error)
+		newer := w.fenced(t).WithContext(held(ctx, "a", 2)).Begin(readOnly)
+		must(t, "the newer holder", newer.Error)
+		_, err := units(newer, "a")
+		must(t, "read", err)
+		must(t, "commit", newer.Commit().Error)
+		wantIs(t, "the older holder", w.fenced(t).WithContext(held(ctx, "a", 1)).Begin(readOnly).Error, fencing.ErrStale)
 	})
 }

@@ -76,8 +76,13 @@ func TestScan_FindsTheKind(t *testing.T) {
 			is   bool
 			name string
 		}{
-			{a.writes, "writes"}, {a.locks, "locks"}, {a.defines, "defines"}, {a.commits, "commits"},
-			{a.controls, "controls"}, {a.rewinds, "rewinds"}, {a.own(), "own"},
+			{a.writes, "writes"},
+			{a.locks, "locks"},
+			{a.defines, "defines"},
+			{a.commits, "commits"},
+			{a.controls, "controls"},
+			{a.rewinds, "rewinds"},
+			{a.own(), "own"},
 		} {
 			if k.is {
 				s = append(s, k.name)

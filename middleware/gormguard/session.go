@@ -6,8 +6,9 @@ import (
 	"database/sql/driver"
 	"time"
 
-	"github.com/pawl-go/pawl/fencing"
 	"gorm.io/gorm"
+
+	"github.com/pawl-go/pawl/fencing"
 )
 
 // cleanup bounds what is done on a connection after its transaction.

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"sync"
 
+	"gorm.io/gorm"
+
 	"github.com/pawl-go/pawl/fencing"
 	"github.com/pawl-go/pawl/guard"
-	"gorm.io/gorm"
 )
 
 // transaction is what gorm needs of one.
@@ -58,13 +59,12 @@ func (t *fencedTx) admit(ctx context.Context, text string) error {
 	a := scan(t.syntax(), text)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	held := len(t.grants) > 0 || t.locked
 	switch {
 	case t.over != nil:
 		return rolledBack(t.over)
 	case a.own():
 		return nil
-	case held && (a.controls || a.commits && t.commits()):
+	case t.held() && (a.controls || a.commits && t.commits()):
 		return fmt.Errorf("%w: the statement would end the fenced transaction: %.40q", guard.ErrInvalid, text)
 	}
 	for _, g := range grants {
@@ -75,10 +75,23 @@ func (t *fencedTx) admit(ctx context.Context, text string) error {
 	if a.rewinds {
 		t.locked = false // the lock may have come after the savepoint
 	}
-	if name, hit := a.hits(t.required); hit && !held {
-		return fmt.Errorf("%w: table %q needs one: take the lock, then db.WithContext(ctx)", ErrUnfenced, name)
+	if t.held() {
+		return nil
 	}
-	return nil
+	return t.unfenced(a)
+}
+
+// held reports that the transaction began with a hold or has a locked row. The
+// caller has t.mu.
+func (s *state) held() bool { return len(s.grants) > 0 || s.locked }
+
+// unfenced is the error of an access without a hold to a table that needs one.
+func (f *fence) unfenced(a access) error {
+	name, hit := a.hits(f.required)
+	if !hit {
+		return nil
+	}
+	return fmt.Errorf("%w: table %q needs one: take the lock, then db.WithContext(ctx)", ErrUnfenced, name)
 }
 
 func (t *fencedTx) tooLate(g fencing.Grant) error {
@@ -97,7 +110,7 @@ func (t *fencedTx) note(err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over == nil && (len(t.grants) > 0 || t.locked) {
+	if t.over == nil && t.held() {
 		t.over = err
 	}
 }
@@ -145,7 +158,7 @@ func (t *fencedTx) QueryContext(ctx context.Context, text string, args ...any) (
 
 func (t *fencedTx) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
 	if err := t.admit(ctx, text); err != nil {
-		return failedRow(err)
+		return failedRow(ctx, err)
 	}
 	row := t.conn.QueryRowContext(ctx, text, args...)
 	t.note(row.Err())

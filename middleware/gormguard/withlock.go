@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 
+	"gorm.io/gorm"
+
 	"github.com/pawl-go/pawl/fencing"
 	"github.com/pawl-go/pawl/guard"
-	"gorm.io/gorm"
 )
 
 // WithLock holds key, opens a transaction, fences it before the first read,
