@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -66,8 +67,9 @@ func databases() []database {
 	}
 }
 
+// sqliteDSN escapes the path: a # in the name of a subtest would end it.
 func sqliteDSN(path string) string {
-	return "file:" + path + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)"
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)"
 }
 
 // world is a database with tables and one item of 10 units.
