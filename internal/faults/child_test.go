@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/history"
 )
 
 // patience is how long a test waits for what must come.
@@ -19,19 +21,22 @@ const patience = 30 * time.Second
 // message goes both ways between a test and its children, one JSON value a line.
 // ID names the conversation that it belongs to.
 type message struct {
-	ID     int
-	Op     string
-	Key    string        `json:",omitempty"`
-	Mode   string        `json:",omitempty"`
-	N      int64         `json:",omitempty"`
-	Unsure int64         `json:",omitempty"`
-	Token  uint64        `json:",omitempty"`
-	For    time.Duration `json:",omitempty"`
-	Think  time.Duration `json:",omitempty"`
-	Locked bool          `json:",omitempty"`
-	Err    string        `json:",omitempty"`
-	Starts []start       `json:",omitempty"`
-	At     int64         `json:",omitempty"` // monotonic clock of the machine
+	ID       int
+	Op       string
+	Key      string           `json:",omitempty"`
+	Keys     []string         `json:",omitempty"`
+	Mode     string           `json:",omitempty"`
+	N        int64            `json:",omitempty"`
+	Unsure   int64            `json:",omitempty"`
+	Token    uint64           `json:",omitempty"`
+	For      time.Duration    `json:",omitempty"`
+	Think    time.Duration    `json:",omitempty"`
+	Locked   bool             `json:",omitempty"`
+	Err      string           `json:",omitempty"`
+	Starts   []start          `json:",omitempty"`
+	Grants   []history.Grant  `json:",omitempty"`
+	Accesses []history.Access `json:",omitempty"`
+	At       int64            `json:",omitempty"` // monotonic clock of the machine
 }
 
 // child is another process of this test binary: what it does is in stage_test.go.

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-go/pawl/backends/gormstore"
 	"github.com/pawl-go/pawl/backends/redisstore"
 	"github.com/pawl-go/pawl/internal/servertest"
+	"github.com/pawl-go/pawl/middleware/gormguard"
 )
 
 // place is where locks are kept, or stock. Its address is an URL that a child
@@ -156,6 +157,16 @@ func openDB(t *testing.T, url string) *gorm.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeDB(db) })
+	return db
+}
+
+// openFenced is a database with the plugin.
+func openFenced(t *testing.T, url string) *gorm.DB {
+	t.Helper()
+	db := openDB(t, url)
+	if err := db.Use(gormguard.Plugin()); err != nil {
+		t.Fatal(err)
+	}
 	return db
 }
 

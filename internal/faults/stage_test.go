@@ -41,6 +41,7 @@ var plays = map[string]func(ctx context.Context, s *stage, l *line, m message){
 	"line up": lineUp,
 	"freeze":  freezeInside,
 	"churn":   churn,
+	"client":  client,
 }
 
 // perform is a child's main function.

@@ -24,8 +24,17 @@ func verdict(t *testing.T, err error, legal bool) {
 	}
 }
 
-func grant(call, ret int64, token fencing.Token) history.Grant {
+func grant(call, ret int64, sequence uint64) history.Grant {
+	token, _ := fencing.NewToken(0, sequence) // 0 is no sequence, and no token
 	return history.Grant{Key: "k", Call: call, Return: ret, Token: token}
+}
+
+// passed is g after hand-overs.
+func passed(g history.Grant, times int) history.Grant {
+	for range times {
+		g.Token, _ = g.Token.Next()
+	}
+	return g
 }
 
 func TestTokens(t *testing.T) {
@@ -38,11 +47,15 @@ func TestTokens(t *testing.T) {
 		{"Growing", true, []history.Grant{grant(0, 1, 5), grant(2, 3, 6)}},
 		{"InAnyOrderOfTheList", true, []history.Grant{grant(2, 3, 6), grant(0, 1, 5)}},
 		{"OverlappingCallsInEitherOrder", true, []history.Grant{grant(0, 3, 6), grant(1, 2, 5)}},
-		{"OtherKeysDoNotCompare", true, []history.Grant{grant(0, 1, 6), {Key: "other", Call: 2, Return: 3, Token: 5}}},
+		{"OtherKeysDoNotCompare", true, []history.Grant{grant(0, 1, 6), {Key: "other", Call: 2, Return: 3, Token: 512}}},
 		{"Falling", false, []history.Grant{grant(0, 1, 6), grant(2, 3, 5)}},
 		{"Repeated", false, []history.Grant{grant(0, 1, 5), grant(2, 3, 5)}},
 		{"RepeatedByOverlappingCalls", false, []history.Grant{grant(0, 3, 5), grant(1, 2, 5)}},
 		{"FallingBelowAnOverlappingOne", false, []history.Grant{grant(0, 1, 7), grant(0, 9, 8), grant(2, 3, 6)}},
+		{"PassedOn", true, []history.Grant{grant(0, 1, 5), passed(grant(2, 3, 5), 1), passed(grant(4, 5, 5), 2), grant(6, 7, 6)}},
+		{"PassedOnAfterALaterGrant", true, []history.Grant{grant(0, 1, 5), grant(2, 3, 6), passed(grant(4, 5, 5), 1)}},
+		{"PassedOnTwice", false, []history.Grant{grant(0, 1, 5), passed(grant(2, 3, 5), 1), passed(grant(4, 5, 5), 1)}},
+		{"PassedBack", false, []history.Grant{grant(0, 1, 5), passed(grant(2, 3, 5), 2), passed(grant(4, 5, 5), 1)}},
 		{"ZeroIsNoToken", false, []history.Grant{grant(0, 1, 0)}},
 	}
 	for _, tt := range tests {
