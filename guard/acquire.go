@@ -17,29 +17,44 @@ func (g *Guard) acquire(ctx context.Context, c *call) (*Lease, context.Context, 
 		if err != nil {
 			return g.turnedAway(ctx, c, err)
 		}
-		if err := ctx.Err(); err != nil { // it came too late for this caller
-			_ = l.Unlock(ctx)
-			return g.turnedAway(ctx, c, because(ErrUnavailable, err))
-		}
-		held := l.bind(ctx, &l.first)
-		if g.tel.reports() && l.live() {
-			g.tel.acquired(ctx, c)
-		}
-		if g.givenUp.Load() {
-			_ = l.Unlock(ctx)
-			return g.turnedAway(ctx, c, errGuardClosed)
-		}
-		if l.live() { // the last look: what stands before it may have taken long
+		held, err := g.begin(ctx, c, l)
+		if err == nil {
 			return l, held, nil
 		}
-		// A process that was frozen between the grant and this line: the call has not
+		// A process that was frozen between the grant and its last look: the call has not
 		// begun, so it goes back to waiting.
-		_ = l.Unlock(ctx)
 		c.front = true
-		if c.wait <= 0 && tries > 0 || c.wait > 0 && time.Now().After(c.deadline) {
-			return g.turnedAway(ctx, c, because(ErrBusy, errTooLate))
+		again := tries == 0 || c.wait > 0 && time.Now().Before(c.deadline)
+		if !errors.Is(err, errTooLate) || !again {
+			return g.turnedAway(ctx, c, err)
 		}
 	}
+}
+
+// begin makes the context to work under l, and looks at everything that may have
+// happened since its grant. On an error, and when a tracer or meter of the user
+// panics, l has been given back.
+func (g *Guard) begin(ctx context.Context, c *call, l *Lease) (held context.Context, err error) {
+	begun := false
+	defer func() {
+		if !begun {
+			_ = l.Unlock(ctx)
+		}
+	}()
+	held = l.bind(ctx, &l.first)
+	if g.tel.reports() && l.live() {
+		g.tel.acquired(ctx, c)
+	}
+	switch {
+	case ctx.Err() != nil: // it came too late for this caller
+		return nil, because(ErrUnavailable, ctx.Err())
+	case g.givenUp.Load():
+		return nil, errGuardClosed
+	case !l.live(): // the last look: what stands before it may have taken long
+		return nil, because(ErrBusy, errTooLate)
+	}
+	begun = true
+	return held, nil
 }
 
 func (g *Guard) turnedAway(ctx context.Context, c *call, err error) (*Lease, context.Context, error) {
@@ -50,6 +65,9 @@ func (g *Guard) turnedAway(ctx context.Context, c *call, err error) (*Lease, con
 // turn enters the hold that ctx is inside of, or waits for the key.
 func (g *Guard) turn(ctx context.Context, c *call) (*Lease, error) {
 	if outer := g.hub.within(ctx, c.full); outer != nil {
+		if crosses(ctx, outer) {
+			c.wait = 0
+		}
 		if l, err := outer.nest(ctx, c); l != nil || err != nil {
 			return l, err
 		}
@@ -65,7 +83,10 @@ func (g *Guard) turn(ctx context.Context, c *call) (*Lease, error) {
 		q.mu.Unlock()
 		return nil, errGuardClosed
 	case !q.open() && c.wait <= 0:
-		q.mu.Unlock()
+		defer q.mu.Unlock()
+		if b := q.bid; b != nil && b.trouble != nil {
+			return nil, unanswered(b.trouble)
+		}
 		return nil, ErrBusy
 	}
 	if q.free() && q.hub.inline {

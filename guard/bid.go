@@ -25,6 +25,7 @@ type bid struct {
 	cancel context.CancelFunc
 	ctx    context.Context //nolint:containedctx // the life of the bid: ends when the last waiter leaves
 	polls  int
+	asked  time.Time // when it asked last
 
 	// guarded by q.mu
 	acquiring bool  // an Acquire is under way: it is not cancelled, since a server may go on with what its client gave up
@@ -139,8 +140,15 @@ func (b *bid) ask(queue bool) (driver.Grant, error) {
 			b.guard.repair(driver.Grant{Request: req})
 		}
 	}
+	b.asked = time.Now()
 	if queue {
-		return watch(b.ctx, func(ctx context.Context) (driver.Grant, error) { return h.waiter.AcquireWait(ctx, req) }, late)
+		ctx := b.ctx
+		if !h.traits.FIFO { // no place to lose: a wake-up that the store has missed costs no more than this
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, max(2*req.TTL, maxCall))
+			defer cancel()
+		}
+		return watch(ctx, func(ctx context.Context) (driver.Grant, error) { return h.waiter.AcquireWait(ctx, req) }, late)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callBound(req.TTL))
 	defer cancel()
@@ -190,11 +198,9 @@ func (q *queue) turnedDown(b *bid) (delay time.Duration, done bool) {
 		q.bid = nil
 		return 0, true
 	}
-	if q.hub.waiter != nil {
+	if q.hub.waiter != nil && (b.polls == 0 || time.Since(b.asked) > lastPoll) {
 		b.polls++
-		if b.polls == 1 {
-			return 0, false // now in the store's own queue
-		}
+		return 0, false // in the store's own queue now, or again
 	}
 	return b.backoff(), false
 }

@@ -138,35 +138,60 @@ func (l *Lease) members() []*Lease {
 // are still open.
 func (l *Lease) close(ctx context.Context) error {
 	defer l.uncount()
-	t, q := l.ten, l.ten.q
-	now := time.Now()
-	q.mu.Lock()
-	report := func() {}
-	if l.state == open && !t.alive(now) { // the clock says so, the timer has not yet
-		report = t.lose(errLapsed)
-	}
-	lastOne := l.depart()
-	if l.state == gone {
-		q.mu.Unlock()
-		report()
-		if lastOne {
-			l.guard.repair(t.grant)
-		}
-		return l.Err()
-	}
-	l.state = closed
-	l.tell(context.Canceled)
-	passed, back := l.passOn(lastOne, now)
-	q.mu.Unlock()
-
-	l.guard.tel.ended(l.since)
-	if passed {
+	e := l.leave()
+	e.report()
+	if e.passed {
 		l.guard.tel.handedOver()
 	}
-	if !back {
-		return nil
+	if e.orphan {
+		l.guard.repair(l.ten.grant)
 	}
-	return l.released(l.guard.giveBack(ctx, t))
+	var err error
+	if e.back {
+		err = l.released(l.guard.giveBack(ctx, l.ten))
+	}
+	if e.lost {
+		return l.Err()
+	}
+	return err
+}
+
+// ending is what the end of a lease leaves to do, without any lock.
+type ending struct {
+	lost   bool // it had ended before
+	passed bool // another of this process has the hold now
+	back   bool // the hold is to be given back
+	orphan bool // the hold was lost, and the store may still have it for us
+	report func()
+}
+
+// leave decides how l ends, and tells those who work under it.
+func (l *Lease) leave() (e ending) {
+	t, q := l.ten, l.ten.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	e.report = func() {}
+	if l.state == open && !t.alive(now) { // the clock says so, the timer has not yet
+		e.report = t.lose(errLapsed)
+	}
+	last := l.depart()
+	if e.lost = l.state == gone; !e.lost {
+		l.state = closed
+		l.tell(context.Canceled)
+		e.report = func() { l.guard.tel.ended(l.since) }
+	}
+	switch {
+	case t.over:
+		e.orphan = last
+	case last:
+		if e.passed = t.handOver(now); !e.passed {
+			e.back = true
+			t.drop()
+			q.releasing = true
+		}
+	}
+	return e
 }
 
 // released is what Unlock says of the store's answer.
@@ -180,19 +205,4 @@ func (l *Lease) released(err error) error {
 	}
 	l.guard.tel.releaseFailed(l.ten, err)
 	return l.guard.fail(l.op, l.key, because(ErrUnavailable, err))
-}
-
-// passOn hands the tenure over, or takes it out of the queue to be given back, if
-// the last holder in it has left. The caller holds q.mu.
-func (l *Lease) passOn(lastOne bool, now time.Time) (passed, back bool) {
-	t := l.ten
-	switch {
-	case !lastOne:
-		return false, false
-	case t.handOver(now):
-		return true, false
-	}
-	t.drop()
-	t.q.releasing = true
-	return false, true
 }

@@ -99,6 +99,14 @@ var errNotBegun = errors.New("a lease ended before the last one was held")
 // acquireAll gets the turn of every call, each inside of the one before, or of
 // none.
 func (g *Guard) acquireAll(ctx context.Context, calls []*call) (held []*Lease, inside context.Context, err error) {
+	all := false
+	defer func() { // an error, or a panic of the user's
+		for _, l := range slices.Backward(held) {
+			if !all {
+				_ = l.Unlock(ctx)
+			}
+		}
+	}()
 	inside = ctx
 	for _, c := range calls {
 		var l *Lease
@@ -108,17 +116,14 @@ func (g *Guard) acquireAll(ctx context.Context, calls []*call) (held []*Lease, i
 		held = append(held, l)
 	}
 	last := calls[len(calls)-1]
-	lapsed := slices.ContainsFunc(held, func(l *Lease) bool { return !l.live() })
-	if lapsed && ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil && err == nil:
+		err = g.fail(last.op, last.key, because(ErrUnavailable, ctx.Err()))
+	case ctx.Err() == nil && slices.ContainsFunc(held, func(l *Lease) bool { return !l.live() }):
 		err = g.fail(last.op, last.key, because(ErrBusy, errNotBegun)) // also why the next one was not waited for
 	}
-	if err == nil {
-		return held, inside, nil
-	}
-	for _, l := range slices.Backward(held) {
-		_ = l.Unlock(ctx)
-	}
-	return nil, ctx, err
+	all = err == nil
+	return held, inside, err
 }
 
 // runAll runs fn under held and ends them from the last to the first.

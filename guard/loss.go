@@ -14,8 +14,6 @@ var (
 // the store anew. The caller holds q.mu, and calls report without it when it has
 // told everybody else who must know.
 func (t *tenure) lose(why error) (report func()) {
-	q := t.q
-	t.drop()
 	var lost []*Lease
 	for _, l := range t.holder.members() {
 		if l.state == open {
@@ -23,13 +21,25 @@ func (t *tenure) lose(why error) (report func()) {
 			lost = append(lost, l)
 		}
 	}
-	q.contend(0)
-	q.hub.leave(q)
+	t.finish()
+	return reportLoss(t, lost, why)
+}
+
+// finish ends a tenure that nobody counts on any more. The caller holds q.mu.
+func (t *tenure) finish() {
+	t.drop()
+	t.q.contend(0)
+	t.q.hub.leave(t.q)
+}
+
+func reportLoss(t *tenure, lost []*Lease, why error) func() {
 	return func() {
-		t.holder.guard.tel.lost(t, why)
 		for _, l := range lost {
 			l.uncount()
+		}
+		for _, l := range lost {
 			l.guard.tel.ended(l.since)
+			l.guard.tel.lost(t, why)
 		}
 	}
 }

@@ -29,6 +29,18 @@ func outOfOrder(ctx context.Context, key string) bool {
 	return false
 }
 
+// crosses reports whether ctx is inside of a nested hold that sorts after outer's
+// key and lies within outer. A sibling may be inside of outer's gate and wait
+// for that one's.
+func crosses(ctx context.Context, outer *Lease) bool {
+	for b := holdsOf(ctx); b != nil && b.lease != outer; b = b.outer {
+		if b.lease.parent != nil && b.lease.ten.q.key > outer.ten.q.key && b.lease.live() {
+			return true
+		}
+	}
+	return false
+}
+
 // live reports whether l is held now, by both clocks.
 func (l *Lease) live() bool {
 	q := l.ten.q

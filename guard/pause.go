@@ -37,15 +37,17 @@ func (q *queue) released() {
 // polled is looked at every 250 ms by those who have waited for long: they get
 // a pause of that length when this process has had the key for a quarter of
 // Wait, its chains and the short pauses between them together. Longer pauses
-// each time would cost a process that is alone most of its turns.
+// each time would cost a process that is alone most of its turns; and where
+// Wait is short nobody polls so seldom.
 func (q *queue) rest() time.Duration {
 	queued := q.hub.waiter != nil
 	if q.first == nil || queued && q.hub.traits.FIFO {
 		return 0
 	}
-	if queued || time.Since(q.running) <= q.first.c.wait/4 {
+	c := q.first.c
+	if queued || c.wait < 4*lastPoll || time.Since(q.running) <= c.wait/4 {
 		return jitter(firstPoll)
 	}
 	q.running = time.Time{}
-	return lastPoll * 5 / 4
+	return min(lastPoll*5/4, time.Until(c.deadline)/2)
 }

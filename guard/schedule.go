@@ -21,7 +21,7 @@ type schedule struct {
 
 // set makes due run for t at the given time, instead of an earlier setting. The
 // caller holds t's queue.
-func (s *schedule) set(t *tenure, at, now time.Time) {
+func (s *schedule) set(t *tenure, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.due = at
@@ -30,7 +30,7 @@ func (s *schedule) set(t *tenure, at, now time.Time) {
 	} else {
 		heap.Push(&s.heap, t)
 	}
-	s.arm(now)
+	s.arm()
 }
 
 // drop forgets t. The caller holds t's queue. The timer stays: setting and
@@ -43,18 +43,19 @@ func (s *schedule) drop(t *tenure) {
 	}
 }
 
-// arm sees to it that the timer fires when the first tenure is due, or before.
-func (s *schedule) arm(now time.Time) {
+// arm sees to it that the timer fires when the first tenure is due, or before. It
+// looks at the clock itself: a caller's look may be older than a freeze.
+func (s *schedule) arm() {
 	first := s.heap[0].due
 	if !s.armed.IsZero() && !first.Before(s.armed) {
 		return
 	}
 	s.armed = first
 	if s.timer == nil {
-		s.timer = time.AfterFunc(first.Sub(now), s.tick)
+		s.timer = time.AfterFunc(time.Until(first), s.tick)
 		return
 	}
-	s.timer.Reset(first.Sub(now))
+	s.timer.Reset(time.Until(first))
 }
 
 func (s *schedule) tick() {
@@ -66,7 +67,7 @@ func (s *schedule) tick() {
 		ready = append(ready, heap.Pop(&s.heap).(*tenure))
 	}
 	if len(s.heap) > 0 {
-		s.arm(now)
+		s.arm()
 	}
 	s.mu.Unlock()
 	var reports []func()

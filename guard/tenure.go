@@ -83,13 +83,13 @@ func (q *queue) install(b *bid, g driver.Grant, now time.Time) {
 func (t *tenure) give(l *Lease, c *call, now time.Time) *Lease {
 	l.init(t, c, now)
 	t.holder = l
-	t.plan(now)
+	t.plan()
 	return l
 }
 
 // plan schedules the next event of t: the renewal, the end of the lease, or the
 // end of the holder's MaxHold.
-func (t *tenure) plan(now time.Time) {
+func (t *tenure) plan() {
 	at := t.grant.Until
 	if !t.renewing && t.renewAt.Before(at) {
 		at = t.renewAt
@@ -97,7 +97,7 @@ func (t *tenure) plan(now time.Time) {
 	if end := t.holder.maxUntil; !end.IsZero() && end.Before(at) {
 		at = end
 	}
-	t.q.hub.schedule.set(t, at, now)
+	t.q.hub.schedule.set(t, at)
 }
 
 // handOver gives the hold to the next waiter of this process without a call of
@@ -142,7 +142,7 @@ func (h *hub) tick(t *tenure) (report func()) {
 			t.renewing = true
 			h.renewals.do(func() { h.renew(t) })
 		}
-		t.plan(now)
+		t.plan()
 	}
 	q.mu.Unlock()
 	return report
@@ -174,9 +174,8 @@ func (h *hub) renew(t *tenure) {
 		q.mu.Unlock()
 		report()
 	case err != nil:
-		now := time.Now()
-		t.renewAt = now.Add(jitter(g.TTL / 12))
-		t.plan(now)
+		t.renewAt = time.Now().Add(jitter(g.TTL / 12))
+		t.plan()
 		q.mu.Unlock()
 		tel.renewFailed(t, err)
 	default:
@@ -193,7 +192,7 @@ func (t *tenure) extend(g driver.Grant, sent time.Time) {
 	if soonest := sent.Add(g.TTL / 12); t.renewAt.Before(soonest) {
 		t.renewAt = soonest // a store that does not extend must not be called in a loop
 	}
-	t.plan(time.Now())
+	t.plan()
 }
 
 func (h *hub) callRenew(ctx context.Context, g driver.Grant) (driver.Grant, error) {
