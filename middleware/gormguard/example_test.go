@@ -38,7 +38,7 @@ func openStock(ctx context.Context, db *gorm.DB) (*guard.Guard, error) {
 }
 
 func deductLamps(ctx context.Context, stock *guard.Guard, db *gorm.DB, sku string, n int) error {
-	return gormguard.WithLock(ctx, stock, db, guard.Key("sku", sku), func(ctx context.Context, tx *gorm.DB) error {
+	return gormguard.WithLock(ctx, stock, db, guard.Key("sku", sku), func(_ context.Context, tx *gorm.DB) error { // tx carries the context of the hold
 		var lamp Lamp
 		if err := tx.First(&lamp, "sku = ?", sku).Error; err != nil {
 			return err
