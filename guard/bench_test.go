@@ -9,6 +9,19 @@ import (
 	"github.com/pawl-go/pawl/guard"
 )
 
+// A WithLock of a free key costs at most 8 allocations, the store's included.
+func TestGuard_WithLockAllocatesLittle(t *testing.T) {
+	g := newGuard(t, lockOnly(), memstore.New())
+	got := testing.AllocsPerRun(1000, func() {
+		if err := g.WithLock(t.Context(), "sku:42", nothing); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > 8 {
+		t.Errorf("got %v allocations, want at most 8", got)
+	}
+}
+
 // BenchmarkGuard_WithLock is guard's own cost: a free key on a store in memory.
 func BenchmarkGuard_WithLock(b *testing.B) {
 	p := guard.Stock()

@@ -139,7 +139,12 @@ func (l *Lease) members() []*Lease {
 func (l *Lease) close(ctx context.Context) error {
 	defer l.uncount()
 	e := l.leave()
-	e.report()
+	switch {
+	case e.report != nil:
+		e.report()
+	case !e.lost:
+		l.guard.tel.ended(l.since)
+	}
 	if e.passed {
 		l.guard.tel.handedOver()
 	}
@@ -162,7 +167,7 @@ type ending struct {
 	passed bool // another of this process has the hold now
 	back   bool // the hold is to be given back
 	orphan bool // the hold was lost, and the store may still have it for us
-	report func()
+	report func() // of a loss that was found here
 }
 
 // leave decides how l ends, and tells those who work under it.
@@ -171,7 +176,6 @@ func (l *Lease) leave() (e ending) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	e.report = func() {}
 	if l.state == open && !t.alive(now) { // the clock says so, the timer has not yet
 		e.report = t.lose(errLapsed)
 	}
@@ -179,7 +183,6 @@ func (l *Lease) leave() (e ending) {
 	if e.lost = l.state == gone; !e.lost {
 		l.state = closed
 		l.tell(context.Canceled)
-		e.report = func() { l.guard.tel.ended(l.since) }
 	}
 	switch {
 	case t.over:
