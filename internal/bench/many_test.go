@@ -56,7 +56,7 @@ func TestMany_HeldLocksShareGoroutinesAndRoundTrips(t *testing.T) {
 	}{
 		"Redis": {10_000, 10 * time.Second},
 		// Each is a commit: fewer at a time make the same renewals a second.
-		"PostgreSQL": {servertest.Count(2000, 10_000), time.Duration(servertest.Count(4, 20)) * time.Second},
+		"PostgreSQL": {servertest.Count(4000, 10_000), time.Duration(servertest.Count(8, 15)) * time.Second},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
