@@ -38,7 +38,8 @@ func holdsOf(ctx context.Context) *bound {
 }
 
 // Bind returns a child of another ctx that works under this lease: for a hold
-// that spans requests. When the lease has ended, so has the child.
+// that spans requests. When the lease has ended, so has the child. A ctx that
+// never ends is remembered until the lease does.
 func (l *Lease) Bind(ctx context.Context) context.Context {
 	b := &bound{}
 	child := l.bind(ctx, b)

@@ -126,7 +126,7 @@ func (g *Guard) Check(ctx context.Context) ([]driver.Hazard, error) {
 		if !ok {
 			continue
 		}
-		hazards, err := c.Check(ctx)
+		hazards, err := watch(ctx, c.Check, nil)
 		found = append(found, hazards...)
 		if err != nil {
 			unread = append(unread, g.fail("Check", "", because(ErrUnavailable, err)))

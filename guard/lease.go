@@ -163,10 +163,10 @@ func (l *Lease) close(ctx context.Context) error {
 
 // ending is what the end of a lease leaves to do, without any lock.
 type ending struct {
-	lost   bool // it had ended before
-	passed bool // another of this process has the hold now
-	back   bool // the hold is to be given back
-	orphan bool // the hold was lost, and the store may still have it for us
+	lost   bool   // it had ended before
+	passed bool   // another of this process has the hold now
+	back   bool   // the hold is to be given back
+	orphan bool   // the hold was lost, and the store may still have it for us
 	report func() // of a loss that was found here
 }
 

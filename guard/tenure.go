@@ -153,7 +153,11 @@ func (h *hub) tick(t *tenure) (report func()) {
 func (h *hub) renew(t *tenure) {
 	q := t.q
 	q.mu.Lock()
-	g, over := t.grant, t.over
+	g, over, by := t.grant, t.over, t.holder.guard
+	if !over {
+		by.repairs.add(1) // Close waits for the call
+		defer by.repairs.add(-1)
+	}
 	q.mu.Unlock()
 	if over {
 		return

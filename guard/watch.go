@@ -45,5 +45,5 @@ func watch[T any](ctx context.Context, call func(context.Context) (T, error), la
 		}()
 	}
 	var zero T
-	return zero, because(errAbandoned, context.Cause(ctx))
+	return zero, because(errAbandoned, ctx.Err()) // not its cause, which may be a loss of ours
 }
