@@ -7,6 +7,7 @@
 // counts; the tries of a test run side by side, each on a key of its own.
 //
 //	stale_test.go       a holder that was frozen past its lease writes what it read before
+//	trade_test.go       the same by chance, for a while
 //	outage_test.go      the store is cut off, black-holed, paused, killed
 //	lostreply_test.go   the reply of an acquire, a renewal, a release is lost
 //	halfopen_test.go    calls whose context ends on a link that swallows everything

@@ -20,6 +20,7 @@ import (
 func TestExclusion_OneAtATimeWhoeverAsks(t *testing.T) {
 	for _, p := range allPlaces() {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel() // mostly they wait
 			url := p.open(t)
 			for name, locked := range map[string]bool{"WithoutLock": false, "WithLock": true} {
 				r := &room{dir: t.TempDir()}

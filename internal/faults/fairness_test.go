@@ -89,7 +89,7 @@ func TestFairness_ACrowdSharesAndLetsAnotherProcessIn(t *testing.T) {
 					guard: openGuard(t, profile(turnWait, turnWait), openStore(t, url)),
 				}
 				other := spawn(t, setup{Identity: "other", Lock: url, TTL: turnWait, Wait: turnWait})
-				c.run(t, other, time.Duration(servertest.Count(4, 30))*time.Second)
+				c.run(t, other, time.Duration(servertest.Count(3, 30))*time.Second)
 			})
 		}
 	}

@@ -118,7 +118,7 @@ func wantOnly(t *testing.T, err, want error) {
 		return
 	}
 	for _, other := range []error{guard.ErrBusy, guard.ErrLost, guard.ErrUnavailable, guard.ErrInvalid} {
-		if other != want && errors.Is(err, other) {
+		if other != want && errors.Is(err, other) { //nolint:errorlint // want is one of them
 			t.Errorf("got %v, which is %v as well as %v", err, other, want)
 		}
 	}

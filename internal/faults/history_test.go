@@ -20,10 +20,9 @@ import (
 // Redis may grant a key twice then; the tokens must grow, and the fenced
 // resources must not show it. Their unfenced twins do.
 func TestHistory_FencedResourcesAreConsistentUnderRandomFaults(t *testing.T) {
-	soak := servertest.Count(0, 1) == 1
 	harm := false
 	for n := range servertest.Count(6, 3) {
-		if !soak && n > 0 && harm {
+		if !soak() && n > 0 && harm {
 			break // the harm has shown
 		}
 		c := newChaos(t)
@@ -198,7 +197,7 @@ func (c *chaos) report(t *testing.T, what string, err error) {
 		return
 	}
 	t.Errorf("%s: %v", what, err)
-	if broken, ok := errors.AsType[*history.Violation](err); ok {
+	if broken, ok := errors.AsType[*history.ViolationError](err); ok {
 		page := filepath.Join(t.ArtifactDir(), what+".html")
 		if err := broken.Draw(page); err != nil {
 			t.Error(err)

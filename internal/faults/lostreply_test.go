@@ -34,6 +34,7 @@ func TestLostReply_ChangesNothing(t *testing.T) {
 	}
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // mostly they wait
 			url := c.place.open(t)
 			proxy, through := throughProxy(t, url)
 			l := &lossy{proxy: proxy, direct: openStore(t, url), renewed: make(chan error, 1000), busy: make(chan error, 1000)}

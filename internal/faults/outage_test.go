@@ -26,6 +26,7 @@ func TestOutage_HolderIsToldBeforeAnotherIsGranted(t *testing.T) {
 	}
 	for _, p := range networked() {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel() // mostly they wait
 			url := p.open(t)
 			var naiveLate int64
 			for range servertest.Count(1, 5) {
@@ -54,6 +55,7 @@ func TestOutage_HolderIsToldBeforeAnotherIsGranted(t *testing.T) {
 func TestOutage_HolderIsToldBeforeAServerThatComesBackGrantsAgain(t *testing.T) {
 	for _, p := range networked() {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel() // mostly they wait
 			server, url := p.own(t)
 			faults := map[string]func(){
 				"Paused": func() {

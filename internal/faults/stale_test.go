@@ -17,6 +17,7 @@ const staleTTL = 500 * time.Millisecond
 func TestStale_AFrozenHolderSellsNothingTwice(t *testing.T) {
 	for _, m := range markets() {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel() // mostly they wait
 			s, w := m.open(t)
 			old, young := spawn(t, s.as("old")), spawn(t, s.as("young"))
 			lost := map[string]int64{}

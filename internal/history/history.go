@@ -26,8 +26,8 @@ import (
 // second.
 const limit = time.Minute
 
-// Violation says which promise a history breaks.
-type Violation struct {
+// ViolationError says which promise a history breaks.
+type ViolationError struct {
 	Of   string // the key or resource
 	Rule string // what was promised
 
@@ -36,11 +36,11 @@ type Violation struct {
 }
 
 // Error is one line.
-func (v *Violation) Error() string { return fmt.Sprintf("history of %q: %s", v.Of, v.Rule) }
+func (v *ViolationError) Error() string { return fmt.Sprintf("history of %q: %s", v.Of, v.Rule) }
 
 // Draw writes a page for a browser that shows how far an order of the operations
 // was found.
-func (v *Violation) Draw(path string) error {
+func (v *ViolationError) Draw(path string) error {
 	return porcupine.VisualizePath(v.model, v.info, path)
 }
 
@@ -54,7 +54,7 @@ func linearize(of, rule string, m porcupine.Model, ops []porcupine.Operation) er
 	case porcupine.Unknown:
 		return fmt.Errorf("history of %q: no verdict within %v on %d operations", of, limit, len(ops))
 	default:
-		return &Violation{Of: of, Rule: rule, model: m, info: info}
+		return &ViolationError{Of: of, Rule: rule, model: m, info: info}
 	}
 }
 

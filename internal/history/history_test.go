@@ -15,12 +15,12 @@ import (
 // verdict compares err with whether a history should be legal.
 func verdict(t *testing.T, err error, legal bool) {
 	t.Helper()
-	var broken *history.Violation
+	var broken *history.ViolationError
 	switch {
 	case legal && err != nil:
 		t.Errorf("got %v, want nil", err)
 	case !legal && !errors.As(err, &broken):
-		t.Errorf("got %v, want a Violation", err)
+		t.Errorf("got %v, want a ViolationError", err)
 	}
 }
 
@@ -146,9 +146,9 @@ func TestRegister_NeedsALastRead(t *testing.T) {
 
 func TestViolation_Draws(t *testing.T) {
 	err := history.Tokens([]history.Grant{grant(0, 1, 6), grant(2, 3, 5)})
-	var broken *history.Violation
+	var broken *history.ViolationError
 	if !errors.As(err, &broken) {
-		t.Fatalf("got %v, want a Violation", err)
+		t.Fatalf("got %v, want a ViolationError", err)
 	}
 	page := filepath.Join(t.TempDir(), "page.html")
 	if err := broken.Draw(page); err != nil {
