@@ -123,8 +123,14 @@ func (t *tenure) handOver(now time.Time) bool {
 }
 
 // renewalOf is when g is to be renewed: TTL/3 after the request that renewed it,
-// which may be longer ago than the grant.
-func renewalOf(g driver.Grant) time.Time { return g.Until.Add(-g.TTL * 2 / 3) }
+// which may be longer ago than the grant. It is rounded down to one of 64 points
+// of that time, so that the renewals of many locks are asked for together and
+// share the store's round trips.
+func renewalOf(g driver.Grant) time.Time {
+	at := g.Until.Add(-g.TTL * 2 / 3)
+	slot := max(g.TTL/(3*64), time.Millisecond)
+	return at.Add(-time.Duration(at.UnixNano()) % slot) // not Truncate: it drops the monotonic clock
+}
 
 // tick is called by the schedule when something is due for t.
 func (h *hub) tick(t *tenure) (report func()) {

@@ -7,15 +7,17 @@ import (
 
 const (
 	maxWorkers = 128
-	stuckAfter = 50 * time.Millisecond // a batch of a store waits as long for one that is under way
+	maxStuck   = 2048
+	stuckAfter = 250 * time.Millisecond
 )
 
 // workers runs tasks on at most maxWorkers goroutines, which end when there is
-// nothing left to do. One whose task hangs does not count: a part of the store
-// that is gone must not keep the renewals of the rest.
+// nothing left to do. Those whose task hangs do not count, up to maxStuck of
+// them: a part of the store that is gone must not keep the renewals of the rest.
 type workers struct {
 	mu      sync.Mutex
 	running int
+	stuck   int
 	tasks   []func()
 }
 
@@ -58,12 +60,24 @@ func (w *workers) next() func() {
 
 // run runs task and reports whether this worker still has its place.
 func (w *workers) run(task func()) bool {
-	stuck := time.AfterFunc(stuckAfter, func() {
+	gone, done := false, false
+	late := time.AfterFunc(stuckAfter, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.running--
-		w.hire()
+		if !done && w.stuck < maxStuck {
+			gone = true
+			w.stuck++
+			w.running--
+			w.hire()
+		}
 	})
 	task()
-	return stuck.Stop()
+	late.Stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	done = true
+	if gone {
+		w.stuck--
+	}
+	return !gone
 }
