@@ -23,8 +23,12 @@ func (r Recovery) String() string {
 	return fmt.Sprintf("recovery(%d)", uint8(r))
 }
 
-// MarshalText implements [encoding.TextMarshaler]; an invalid value is an error.
+// MarshalText implements [encoding.TextMarshaler]: zero, of a role that is not
+// used, is empty; another invalid value is an error.
 func (r Recovery) MarshalText() ([]byte, error) {
+	if r == 0 {
+		return []byte{}, nil
+	}
 	if !r.valid() {
 		return nil, fmt.Errorf("guard: no such recovery: %d", uint8(r))
 	}
@@ -33,6 +37,10 @@ func (r Recovery) MarshalText() ([]byte, error) {
 
 // UnmarshalText implements [encoding.TextUnmarshaler] for rerun and hold.
 func (r *Recovery) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*r = 0
+		return nil
+	}
 	for _, v := range []Recovery{Rerun, Hold} {
 		if v.String() == string(b) {
 			*r = v
@@ -63,8 +71,12 @@ func (o Outage) String() string {
 	return fmt.Sprintf("outage(%d)", uint8(o))
 }
 
-// MarshalText implements [encoding.TextMarshaler]; an invalid value is an error.
+// MarshalText implements [encoding.TextMarshaler]: zero, of a role that is not
+// used, is empty; another invalid value is an error.
 func (o Outage) MarshalText() ([]byte, error) {
+	if o == 0 {
+		return []byte{}, nil
+	}
 	if !o.valid() {
 		return nil, fmt.Errorf("guard: no such outage: %d", uint8(o))
 	}
@@ -73,6 +85,10 @@ func (o Outage) MarshalText() ([]byte, error) {
 
 // UnmarshalText implements [encoding.TextUnmarshaler] for refuse and degrade.
 func (o *Outage) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*o = 0
+		return nil
+	}
 	for _, v := range []Outage{Refuse, Degrade} {
 		if v.String() == string(b) {
 			*o = v

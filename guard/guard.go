@@ -55,15 +55,15 @@ func newGuard(p Profile, opts []Option) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	locker, err := role[driver.Locker]("lock", p.Name, p.Lock, c.stores, c.singleProcess)
+	locker, err := role[driver.Locker]("Lock", p.Name, p.Lock, c.stores, c.singleProcess)
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := role[driver.Ledger]("ledger", p.Name, p.Ledger, c.stores, c.singleProcess)
+	ledger, err := role[driver.Ledger]("Ledger", p.Name, p.Ledger, c.stores, c.singleProcess)
 	if err != nil {
 		return nil, err
 	}
-	limiter, err := role[driver.Limiter]("limiter", p.Name, p.Limiter, c.stores, c.singleProcess)
+	limiter, err := role[driver.Limiter]("Limiter", p.Name, p.Limiter, c.stores, c.singleProcess)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +161,11 @@ func (g *Guard) Holder(ctx context.Context, key string) (identity string, token 
 }
 
 func (g *Guard) fail(op, key string, err error) *Error {
-	if strings.HasPrefix(key, refused) {
+	switch {
+	case strings.HasPrefix(key, refused):
 		key = "" // the error says what was wrong with it
+	case len(key) > maxKey:
+		key = key[:64] + "..."
 	}
 	return &Error{Op: op, Profile: g.profile.Name, Key: key, Store: g.plan.Lock, Err: err}
 }

@@ -48,9 +48,10 @@ func (l *Lease) run(ctx, held context.Context, fn func(context.Context) error) (
 		if !returned || !errors.Is(ended, ErrLost) {
 			return // unwinding goes on; a key that could not be given back ends by its TTL
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			err = ended
-		} else {
+		case !errors.Is(err, ended): // fn may have returned its context's cause
 			err = errors.Join(ended, err)
 		}
 	}()

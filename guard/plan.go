@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/pawl-go/pawl/backends/driver"
@@ -58,31 +59,47 @@ func role[B driver.Backend](name, profile string, want []driver.Consistency, sto
 			}
 		}
 	}
-	return none, refuse(name, profile, accepted, stores)
+	capable := slices.ContainsFunc(stores, func(s driver.Backend) bool { _, ok := s.(B); return ok })
+	if !capable && len(stores) > 0 {
+		return none, invalid("profile %q needs a %s, which no given store keeps (%s): add one that does, or set Profile.%s to nil to do without",
+			profile, strings.ToLower(name), names(stores), name)
+	}
+	return none, refuse(strings.ToLower(name), profile, accepted, stores)
+}
+
+func names(stores []driver.Backend) string {
+	given := make([]string, len(stores))
+	for i, s := range stores {
+		t := s.Traits()
+		given[i] = t.Name + " (" + t.Consistency.String() + ")"
+	}
+	if len(given) == 0 {
+		return "none"
+	}
+	return strings.Join(given, ", ")
 }
 
 // refuse says why no store serves a role, and what would do.
 func refuse(role, profile string, accepted []driver.Consistency, stores []driver.Backend) error {
-	given := make([]string, len(stores))
-	local := false
-	for i, s := range stores {
-		t := s.Traits()
-		given[i] = t.Name + " (" + t.Consistency.String() + ")"
-		local = local || t.Consistency == driver.Local
-	}
-	if len(given) == 0 {
-		given = []string{"none"}
+	if len(accepted) == 0 {
+		return invalid("profile %q accepts only a local %s: that serves with SingleProcess", profile, role)
 	}
 	kinds := make([]string, len(accepted))
 	for i, c := range accepted {
 		kinds[i] = c.String() + " (" + examples(c) + ")"
 	}
-	hint := ""
-	if local {
-		hint = "; a local store serves only with SingleProcess"
+	has := func(c driver.Consistency) bool {
+		return slices.ContainsFunc(stores, func(s driver.Backend) bool { return s.Traits().Consistency == c })
 	}
-	return invalid("profile %q needs a %s of consistency %s; given: %s%s",
-		profile, role, strings.Join(kinds, " or "), strings.Join(given, ", "), hint)
+	hint := ""
+	switch {
+	case slices.Contains(accepted, driver.Local):
+	case has(driver.Local):
+		hint = "; a local store serves only with SingleProcess"
+	case has(driver.Async):
+		hint = "; if a second grant after a failover does no harm, add driver.Async to the profile's list"
+	}
+	return invalid("profile %q needs a %s of consistency %s; given: %s%s", profile, role, strings.Join(kinds, " or "), names(stores), hint)
 }
 
 func examples(c driver.Consistency) string {
@@ -112,7 +129,7 @@ func checkStore(i int, s driver.Backend) error {
 	}
 	t := s.Traits()
 	if t.Name == "" || t.Consistency < driver.Local || t.Consistency > driver.Consensus {
-		return invalid("On: store %d, a %T, has invalid Traits: Name %q, Consistency %v", i+1, s, t.Name, t.Consistency)
+		return invalid("On: store %d, a %T, has invalid Traits (Name %q, Consistency %v): was it made by its New?", i+1, s, t.Name, t.Consistency)
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ type Profile struct {
 	LockOutage, LedgerOutage, LimiterOutage Outage   // the store cannot answer
 }
 
-// RateLimit counts calls; it locks and records nothing.
+// RateLimit counts calls; it locks and records nothing. It needs a store that is
+// a driver.Limiter.
 func RateLimit() Profile {
 	return Profile{
 		Name:          "rate-limit",

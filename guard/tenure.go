@@ -199,7 +199,7 @@ func (h *hub) renew(t *tenure) {
 func (t *tenure) extend(g driver.Grant, sent time.Time) {
 	t.grant.Until, t.grant.TTL, t.grant.Handle = g.Until, g.TTL, g.Handle
 	t.renewAt = renewalOf(g)
-	if soonest := sent.Add(g.TTL / 12); t.renewAt.Before(soonest) {
+	if soonest := sent.Add(max(g.TTL/12, firstPoll)); t.renewAt.Before(soonest) {
 		t.renewAt = soonest // a store that does not extend must not be called in a loop
 	}
 	t.plan()

@@ -32,7 +32,10 @@ func New() *Store {
 }
 
 // Traits implements [driver.Backend].
-func (*Store) Traits() driver.Traits {
+func (s *Store) Traits() driver.Traits {
+	if s.locks == nil {
+		return driver.Traits{} // not made by New: guard refuses it
+	}
 	return driver.Traits{Name: "memory", Consistency: driver.Local, FIFO: true, MinTTL: time.Millisecond}
 }
 

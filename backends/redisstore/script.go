@@ -111,6 +111,12 @@ func (s *Store) exec(
 	for n, i := range at {
 		cmds[n] = run(ctx, pipe, calls[i].keys, calls[i].args...)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	if _, err := pipe.Exec(ctx); err != nil {
+		for _, cmd := range cmds { // each has its own error, unless no connection was had at all
+			if cmd.Err() == nil && cmd.Val() == nil {
+				cmd.SetErr(err)
+			}
+		}
+	}
 	return cmds
 }

@@ -75,6 +75,9 @@ func missing(client redis.UniversalClient) bool {
 }
 
 // Traits implements [driver.Backend].
-func (*Store) Traits() driver.Traits {
+func (s *Store) Traits() driver.Traits {
+	if s.client == nil {
+		return driver.Traits{} // not made by New: guard refuses it
+	}
 	return driver.Traits{Name: "redis", Consistency: driver.Async, MinTTL: minTTL}
 }

@@ -21,7 +21,7 @@ import (
 // test ends.
 func New(t testing.TB, p guard.Profile, opts ...guard.Option) (*guard.Guard, *Switch) {
 	t.Helper()
-	sw := &Switch{store: memstore.New(), held: map[string]bool{}, now: map[string]driver.Grant{}}
+	sw := &Switch{t: t, store: memstore.New(), held: map[string]bool{}, now: map[string]driver.Grant{}}
 	wired := append([]guard.Option{
 		guard.On(sw.backend()), guard.SingleProcess(), guard.WithLogger(slog.New(slog.DiscardHandler)),
 	}, opts...)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"testing"
+	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/backends/driver"
 	"github.com/pawl-go/pawl/backends/memstore"
@@ -15,6 +17,7 @@ var errDown = errors.New("guardtest: the store is down")
 // Switch makes happen what a test cannot wait for. It is safe for concurrent
 // use.
 type Switch struct {
+	t     testing.TB
 	store *memstore.Store
 
 	mu   sync.Mutex
@@ -32,17 +35,35 @@ func (s *Switch) Up() { s.set(func() { s.down = false }) }
 
 // Hold gives key to somebody else for the rest of the test, once its present
 // holder has released it.
-func (s *Switch) Hold(key string) { s.set(func() { s.held[key] = true }) }
+func (s *Switch) Hold(key string) {
+	s.t.Helper()
+	s.known("Hold", key)
+	s.set(func() { s.held[key] = true })
+}
 
 // Lose takes key from its holder, as a failover or an operator would. The
 // holder learns of it at its next renewal, after a third of the TTL at most.
+//
+// It is an error of the test if nobody holds key.
 func (s *Switch) Lose(key string) {
+	s.t.Helper()
+	s.known("Lose", key)
 	s.mu.Lock()
 	g, ok := s.now[key]
 	delete(s.now, key)
 	s.mu.Unlock()
-	if ok {
-		_ = s.store.Release(context.Background(), g) // only a hold that has ended by itself is not there
+	if !ok {
+		s.t.Errorf("guardtest: Lose(%q): nobody holds it", key)
+		return
+	}
+	_ = s.store.Release(context.Background(), g) // only a hold that has ended by itself is not there
+}
+
+// known refuses a key that no guard would take: the test would show nothing.
+func (s *Switch) known(method, key string) {
+	s.t.Helper()
+	if key == "" || !utf8.ValidString(key) {
+		s.t.Errorf("guardtest: %s(%q): this is no key", method, key)
 	}
 }
 
@@ -118,11 +139,18 @@ func (s *switched) Release(ctx context.Context, g driver.Grant) error {
 	if err := s.outage(); err != nil {
 		return err
 	}
+	s.set(func() {
+		if s.now[named(g.Key)].Owner == g.Owner {
+			delete(s.now, named(g.Key))
+		}
+	})
 	return s.store.Release(ctx, g)
 }
 
 func (s *switched) Holder(ctx context.Context, key string) (driver.Grant, error) {
-	if err := s.outage(); err != nil {
+	if err := s.refuse(key); errors.Is(err, driver.ErrBusy) {
+		return driver.Grant{Request: driver.Request{Key: key, Owner: "somebody else#"}}, nil
+	} else if err != nil {
 		return driver.Grant{}, err
 	}
 	return s.store.Holder(ctx, key)
