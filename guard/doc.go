@@ -3,7 +3,7 @@
 // A [Guard] serves one scenario, told by a [Profile], on the stores that
 // [New] finds fit for it:
 //
-//	stock, err := guard.New(guard.Stock(), guard.On(etcd, db), guard.WithNamespace("shop"))
+//	stock, err := guard.New(guard.Stock(), guard.On(db), guard.WithNamespace("shop"))
 //	...
 //	err = stock.WithLock(ctx, guard.Key("sku", 42), func(ctx context.Context) error {
 //		return sell(ctx) // under this ctx: it ends when the lock is lost

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl/backends/driver"
 	"github.com/pawl-go/pawl/fencing"
 	"github.com/pawl-go/pawl/internal/lease"
+	"github.com/pawl-go/pawl/internal/tables"
 )
 
 var (
@@ -47,7 +48,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	})
 	switch {
 	case err != nil:
-		return driver.Grant{}, fmt.Errorf("gormstore: acquire: %w", err)
+		return driver.Grant{}, fmt.Errorf("gormstore: acquire: %w", tables.Hint(err))
 	case token == refused:
 		return driver.Grant{}, driver.ErrBusy
 	case token == outdated:
@@ -92,7 +93,7 @@ func (s *Store) Holder(ctx context.Context, key string) (driver.Grant, error) {
 		return err
 	}, s.dialect.holder, []byte(key))
 	if err != nil {
-		return driver.Grant{}, fmt.Errorf("gormstore: holder: %w", err)
+		return driver.Grant{}, fmt.Errorf("gormstore: holder: %w", tables.Hint(err))
 	}
 	return g, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -33,8 +32,8 @@ func openStock(ctx context.Context, db *gorm.DB) (*guard.Guard, error) {
 		return nil, err
 	}
 	p := guard.Stock()
-	p.Ledger = nil
-	return guard.New(p, guard.On(locks), guard.WithNamespace("shop"), guard.WithLogger(slog.New(slog.DiscardHandler)))
+	p.Ledger = nil // no store of this version keeps an idempotency ledger
+	return guard.New(p, guard.On(locks), guard.WithNamespace("shop"))
 }
 
 func deductLamps(ctx context.Context, stock *guard.Guard, db *gorm.DB, sku string, n int) error {
