@@ -18,19 +18,16 @@ import (
 // Two guards of this process on one store, one on another connection, and two
 // processes with one each: on one key never two of them are inside.
 func TestExclusion_OneAtATimeWhoeverAsks(t *testing.T) {
-	for _, p := range allPlaces() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			url := p.open(t)
-			for name, locked := range map[string]bool{"WithoutLock": false, "WithLock": true} {
-				r := &room{dir: t.TempDir()}
-				visits := everybody(t, url, r, locked)
-				if harm := r.crowded || r.count() != visits; harm == locked {
-					t.Errorf("%s: %d visits counted %d, two inside at once: %v", name, visits, r.count(), r.crowded)
-				}
+	sideBySide(t, allPlaces(), func(t *testing.T, p place) {
+		url := p.open(t)
+		for name, locked := range map[string]bool{"WithoutLock": false, "WithLock": true} {
+			r := &room{dir: t.TempDir()}
+			visits := everybody(t, url, r, locked)
+			if harm := r.crowded || r.count() != visits; harm == locked {
+				t.Errorf("%s: %d visits counted %d, two inside at once: %v", name, visits, r.count(), r.crowded)
 			}
-		})
-	}
+		}
+	})
 }
 
 // everybody visits the room from everywhere at once. It returns how many visits

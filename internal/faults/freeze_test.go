@@ -28,24 +28,21 @@ const (
 // the next, or between the store's grant and the start of its holder, until
 // another process has the key: fn begins after that one only.
 func TestFreeze_NoWorkBeginsOnADeadLease(t *testing.T) {
-	for _, p := range networked() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			url := p.open(t)
-			other := openStore(t, url)
-			c := spawn(t, setup{Identity: "frozen", Lock: url, TTL: freezeTTL, Wait: patience})
-			for range servertest.Count(2, 20) {
-				for _, moment := range []string{afterHandOver, afterGrant, afterVerdict} {
-					if beginsOnADeadLease(t, c, other, moment) {
-						t.Errorf("%s: fn began on a lease that had run out", moment)
-					}
+	sideBySide(t, networked(), func(t *testing.T, p place) {
+		url := p.open(t)
+		other := openStore(t, url)
+		c := spawn(t, setup{Identity: "frozen", Lock: url, TTL: freezeTTL, Wait: patience})
+		for range servertest.Count(2, 20) {
+			for _, moment := range []string{afterHandOver, afterGrant, afterVerdict} {
+				if beginsOnADeadLease(t, c, other, moment) {
+					t.Errorf("%s: fn began on a lease that had run out", moment)
 				}
 			}
-			if !beginsOnADeadLease(t, c, other, withoutLook) {
-				t.Error("no harm without a look at the clock: the test shows nothing")
-			}
-		})
-	}
+		}
+		if !beginsOnADeadLease(t, c, other, withoutLook) {
+			t.Error("no harm without a look at the clock: the test shows nothing")
+		}
+	})
 }
 
 // beginsOnADeadLease reports whether the child's fn began with the token from
@@ -145,38 +142,35 @@ func carelessHandOver(ctx context.Context, s *stage, key string, tr *trap, fn fu
 // The same at any moment: a process in which local holders follow each other is
 // frozen by chance.
 func TestFreeze_AtAnyMomentNoWorkBeginsOnADeadLease(t *testing.T) {
-	for _, p := range networked() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			url := p.open(t)
-			other := openStore(t, url)
-			c := spawn(t, setup{Identity: "frozen", Lock: url, TTL: freezeTTL, Wait: patience})
-			key := newKey("churn")
-			k := c.ask(message{Op: "churn", Key: key})
-			var holds []span
-			for range servertest.Count(4, 60) {
-				if !eventually(patience, func() bool { return holder(t, other, key) == "frozen" }) {
-					t.Fatal("the child does not get the key again")
-				}
-				time.Sleep(rand.N(20 * time.Millisecond))
-				c.stop()
-				g, err := rival(t.Context(), other, key, patience)
-				if err != nil {
-					t.Fatal(err)
-				}
-				hold := span{from: monotonic()}
-				c.resume()
-				time.Sleep(30 * time.Millisecond) // the child runs, and the key is not its
-				hold.to = monotonic()
-				holds = append(holds, hold)
-				if err := other.Release(t.Context(), g); err != nil {
-					t.Error(err)
-				}
+	sideBySide(t, networked(), func(t *testing.T, p place) {
+		url := p.open(t)
+		other := openStore(t, url)
+		c := spawn(t, setup{Identity: "frozen", Lock: url, TTL: freezeTTL, Wait: patience})
+		key := newKey("churn")
+		k := c.ask(message{Op: "churn", Key: key})
+		var holds []span
+		for range servertest.Count(4, 60) {
+			if !eventually(patience, func() bool { return holder(t, other, key) == "frozen" }) {
+				t.Fatal("the child does not get the key again")
 			}
-			k.tell("stop")
-			judge(t, k.expect("churned").Starts, holds)
-		})
-	}
+			time.Sleep(rand.N(20 * time.Millisecond))
+			c.stop()
+			g, err := rival(t.Context(), other, key, patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hold := span{from: monotonic()}
+			c.resume()
+			time.Sleep(30 * time.Millisecond) // the child runs, and the key is not its
+			hold.to = monotonic()
+			holds = append(holds, hold)
+			if err := other.Release(t.Context(), g); err != nil {
+				t.Error(err)
+			}
+		}
+		k.tell("stop")
+		judge(t, k.expect("churned").Starts, holds)
+	})
 }
 
 type span struct{ from, to int64 }

@@ -22,43 +22,43 @@ const cleanUp = 300 * time.Millisecond
 // after one release.
 func TestLostReply_ChangesNothing(t *testing.T) {
 	noRetries := func(o *redis.Options) { o.MaxRetries = -1 }
-	clients := []struct {
-		name   string
-		place  place
-		change []func(*redis.Options)
-	}{
+	sideBySide(t, []lossyClient{
 		{"RedisWithRetries", redisPlace(), nil}, // three, the default
 		{"RedisWithout", redisPlace(), []func(*redis.Options){noRetries}},
 		{"PostgreSQL", postgresPlace(), nil},
 		{"MariaDB", mariadbPlace(), nil},
-	}
-	for _, c := range clients {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			url := c.place.open(t)
-			proxy, through := throughProxy(t, url)
-			l := &lossy{proxy: proxy, direct: openStore(t, url), renewed: make(chan error, 1000), busy: make(chan error, 1000)}
-			s := spied(openStore(t, through, c.change...), nil, func(call string, _ driver.Grant, err error) {
-				switch {
-				case call == "Renew":
-					l.renewed <- err
-				case errors.Is(err, driver.ErrBusy):
-					l.busy <- err
-				}
-			})
-			l.guard = openGuard(t, profile(time.Second, 0), s)
-			if err := l.guard.WithLock(t.Context(), newKey("warm"), nothing); err != nil { // connects, loads scripts
-				t.Fatal(err)
-			}
-			for range servertest.Count(3, 20) {
-				l.acquire(t)
-				l.renew(t)
-				l.release(t)
-				l.wait(t)
+	}, func(t *testing.T, c lossyClient) {
+		url := c.place.open(t)
+		proxy, through := throughProxy(t, url)
+		l := &lossy{proxy: proxy, direct: openStore(t, url), renewed: make(chan error, 1000), busy: make(chan error, 1000)}
+		s := spied(openStore(t, through, c.change...), nil, func(call string, _ driver.Grant, err error) {
+			switch {
+			case call == "Renew":
+				l.renewed <- err
+			case errors.Is(err, driver.ErrBusy):
+				l.busy <- err
 			}
 		})
-	}
+		l.guard = openGuard(t, profile(time.Second, 0), s)
+		if err := l.guard.WithLock(t.Context(), newKey("warm"), nothing); err != nil { // connects, loads scripts
+			t.Fatal(err)
+		}
+		for range servertest.Count(3, 20) {
+			l.acquire(t)
+			l.renew(t)
+			l.release(t)
+			l.wait(t)
+		}
+	})
 }
+
+type lossyClient struct {
+	name   string
+	place  place
+	change []func(*redis.Options)
+}
+
+func (c lossyClient) String() string { return c.name }
 
 // Without owners and idempotent scripts the client's own retry lies: SETNX says
 // "false, nil" to the caller who got the lock.

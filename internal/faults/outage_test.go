@@ -24,60 +24,54 @@ func TestOutage_HolderIsToldBeforeAnotherIsGranted(t *testing.T) {
 	breaks := []func(*servertest.Proxy){
 		(*servertest.Proxy).Hold, (*servertest.Proxy).HoldReplies, (*servertest.Proxy).Cut,
 	}
-	for _, p := range networked() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			url := p.open(t)
-			var naiveLate int64
-			for range servertest.Count(1, 5) {
-				var o outage
-				other := openStore(t, url)
-				for _, fault := range breaks {
-					for range 4 {
-						proxy, through := throughProxy(t, url)
-						o.add(t, through, other, func() { fault(proxy) })
-						proxy.Delay(40 * time.Millisecond) // a network: replies are late when all is well
-						t.Cleanup(proxy.Heal)
-					}
+	sideBySide(t, networked(), func(t *testing.T, p place) {
+		url := p.open(t)
+		var naiveLate int64
+		for range servertest.Count(1, 5) {
+			var o outage
+			other := openStore(t, url)
+			for _, fault := range breaks {
+				for range 4 {
+					proxy, through := throughProxy(t, url)
+					o.add(t, through, other, func() { fault(proxy) })
+					proxy.Delay(40 * time.Millisecond) // a network: replies are late when all is well
+					t.Cleanup(proxy.Heal)
 				}
-				o.run(t)
-				naiveLate += o.naiveLate.Load()
 			}
-			if naiveLate == 0 {
-				t.Error("no harm from a deadline that counts from the reply: the test shows nothing")
-			}
-		})
-	}
+			o.run(t)
+			naiveLate += o.naiveLate.Load()
+		}
+		if naiveLate == 0 {
+			t.Error("no harm from a deadline that counts from the reply: the test shows nothing")
+		}
+	})
 }
 
 // The same for a server that is frozen or killed and comes back when it likes.
 // Its grants survive.
 func TestOutage_HolderIsToldBeforeAServerThatComesBackGrantsAgain(t *testing.T) {
-	for _, p := range networked() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			server, url := p.own(t)
-			faults := map[string]func(){
-				"Paused": func() {
-					server.Pause()
-					time.Sleep(outageTTL/2 + rand.N(outageTTL))
-					server.Resume()
-				},
-				"Killed": func() {
-					server.Kill()
-					time.Sleep(rand.N(outageTTL / 2))
-					server.Restart(t)
-				},
-			}
-			for name, fault := range faults {
-				t.Run(name, func(t *testing.T) {
-					for range servertest.Count(1, 4) {
-						atOnce(t, url, fault)
-					}
-				})
-			}
-		})
-	}
+	sideBySide(t, networked(), func(t *testing.T, p place) {
+		server, url := p.own(t)
+		faults := map[string]func(){
+			"Paused": func() {
+				server.Pause()
+				time.Sleep(outageTTL/2 + rand.N(outageTTL))
+				server.Resume()
+			},
+			"Killed": func() {
+				server.Kill()
+				time.Sleep(rand.N(outageTTL / 2))
+				server.Restart(t)
+			},
+		}
+		for name, fault := range faults {
+			t.Run(name, func(t *testing.T) {
+				for range servertest.Count(1, 4) {
+					atOnce(t, url, fault)
+				}
+			})
+		}
+	})
 }
 
 // atOnce makes five tries that one fault meets at different times of their

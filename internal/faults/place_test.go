@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	gormlite "github.com/glebarez/sqlite"
@@ -72,6 +73,19 @@ func sqlitePlace() place {
 
 // networked are the places that a network can take away.
 func networked() []place { return []place{redisPlace(), postgresPlace(), mariadbPlace()} }
+
+// sideBySide runs a test of each case at once, however few cores there are: the
+// tests mostly wait.
+func sideBySide[T fmt.Stringer](t *testing.T, cases []T, run func(t *testing.T, c T)) {
+	t.Helper()
+	var all sync.WaitGroup
+	for _, c := range cases {
+		all.Go(func() { t.Run(c.String(), func(t *testing.T) { run(t, c) }) })
+	}
+	all.Wait()
+}
+
+func (p place) String() string { return p.name }
 
 func mariadbURL(dsn string) string { return "mariadb://" + dsn + "&interpolateParams=true" }
 

@@ -21,38 +21,35 @@ func allPlaces() []place { return append(networked(), sqlitePlace()) }
 // Work that takes longer than three leases keeps its key, since the lease is
 // renewed. Without renewal another would have had it after one.
 func TestRenewal_WorkLongerThanItsLeaseKeepsTheKey(t *testing.T) {
-	for _, p := range allPlaces() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			url := p.open(t)
-			mine, other := openStore(t, url), openStore(t, url)
-			g := openGuard(t, profile(renewalTTL, 0), mine)
+	sideBySide(t, allPlaces(), func(t *testing.T, p place) {
+		url := p.open(t)
+		mine, other := openStore(t, url), openStore(t, url)
+		g := openGuard(t, profile(renewalTTL, 0), mine)
 
-			key := newKey("forgotten")
-			_, err := mine.Acquire(t.Context(), driver.Request{Key: full(key), Owner: "forgetful#1", TTL: renewalTTL})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !granted(t.Context(), other, key, 3*renewalTTL) {
-				t.Error("no harm without renewal: the test shows nothing")
-			}
-			for range servertest.Count(1, 10) {
-				key := newKey("long")
-				err := g.WithLock(t.Context(), key, func(ctx context.Context) error {
-					if granted(ctx, other, key, 3*renewalTTL+renewalTTL/2) {
-						t.Error("another was granted the key while fn ran")
-					}
-					if ctx.Err() != nil {
-						t.Errorf("fn's context has ended: %v", context.Cause(ctx))
-					}
-					return nil
-				})
-				if err != nil {
-					t.Errorf("WithLock: got %v, want nil", err)
+		key := newKey("forgotten")
+		_, err := mine.Acquire(t.Context(), driver.Request{Key: full(key), Owner: "forgetful#1", TTL: renewalTTL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !granted(t.Context(), other, key, 3*renewalTTL) {
+			t.Error("no harm without renewal: the test shows nothing")
+		}
+		for range servertest.Count(1, 10) {
+			key := newKey("long")
+			err := g.WithLock(t.Context(), key, func(ctx context.Context) error {
+				if granted(ctx, other, key, 3*renewalTTL+renewalTTL/2) {
+					t.Error("another was granted the key while fn ran")
 				}
+				if ctx.Err() != nil {
+					t.Errorf("fn's context has ended: %v", context.Cause(ctx))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("WithLock: got %v, want nil", err)
 			}
-		})
-	}
+		}
+	})
 }
 
 // granted reports whether a rival gets key within d.
@@ -67,32 +64,29 @@ func granted(ctx context.Context, s driver.Locker, key string, d time.Duration) 
 // returns the caller learns that the lease was lost.
 func TestRenewal_WorkWhoseLeaseIsLostIsToldSo(t *testing.T) {
 	failed := errors.New("fn failed")
-	for _, p := range allPlaces() {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			url := p.open(t)
-			other := openStore(t, url)
-			g := openGuard(t, profile(renewalTTL, 0), openStore(t, url))
-			for name, result := range map[string]error{"Nil": nil, "Error": failed} {
-				key := newKey("lost")
-				err := g.WithLock(t.Context(), key, func(ctx context.Context) error {
-					takeAway(t, url, other, key)
-					<-ctx.Done()
-					if cause := context.Cause(ctx); !errors.Is(cause, guard.ErrLost) {
-						t.Errorf("%s: got cause %v, want ErrLost", name, cause)
-					}
-					return result
-				})
-				wantOnly(t, err, guard.ErrLost)
-				if result != nil && !errors.Is(err, result) {
-					t.Errorf("%s: got %v, want fn's error joined", name, err)
+	sideBySide(t, allPlaces(), func(t *testing.T, p place) {
+		url := p.open(t)
+		other := openStore(t, url)
+		g := openGuard(t, profile(renewalTTL, 0), openStore(t, url))
+		for name, result := range map[string]error{"Nil": nil, "Error": failed} {
+			key := newKey("lost")
+			err := g.WithLock(t.Context(), key, func(ctx context.Context) error {
+				takeAway(t, url, other, key)
+				<-ctx.Done()
+				if cause := context.Cause(ctx); !errors.Is(cause, guard.ErrLost) {
+					t.Errorf("%s: got cause %v, want ErrLost", name, cause)
 				}
+				return result
+			})
+			wantOnly(t, err, guard.ErrLost)
+			if result != nil && !errors.Is(err, result) {
+				t.Errorf("%s: got %v, want fn's error joined", name, err)
 			}
-			key := newKey("unnoticed")
-			err := g.WithLock(t.Context(), key, func(context.Context) error { takeAway(t, url, other, key); return nil })
-			wantOnly(t, err, guard.ErrLost) // fn was done before a renewal could tell: the release does
-		})
-	}
+		}
+		key := newKey("unnoticed")
+		err := g.WithLock(t.Context(), key, func(context.Context) error { takeAway(t, url, other, key); return nil })
+		wantOnly(t, err, guard.ErrLost) // fn was done before a renewal could tell: the release does
+	})
 }
 
 // takeAway gives key to somebody else, whoever holds it.

@@ -15,29 +15,26 @@ const staleTTL = 500 * time.Millisecond
 // A holder is frozen after it has read, for longer than its lease, and writes when
 // it goes on. Before that the next holder has read, or has written already.
 func TestStale_AFrozenHolderSellsNothingTwice(t *testing.T) {
-	for _, m := range markets() {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel() // mostly they wait
-			s, w := m.open(t)
-			old, young := spawn(t, s.as("old")), spawn(t, s.as("young"))
-			lost := map[string]int64{}
-			for range servertest.Count(1, 10) {
-				freeze(w, m.modes, old, young, lost)
+	sideBySide(t, markets(), func(t *testing.T, m market) {
+		s, w := m.open(t)
+		old, young := spawn(t, s.as("old")), spawn(t, s.as("young"))
+		lost := map[string]int64{}
+		for range servertest.Count(1, 10) {
+			freeze(w, m.modes, old, young, lost)
+		}
+		t.Logf("lost updates: %v", lost)
+		for _, harm := range []string{written + unfenced, read + unfenced, read + checkOnWrite} {
+			if lost[harm] == 0 {
+				t.Errorf("%s: no harm, so the test shows nothing", harm)
 			}
-			t.Logf("lost updates: %v", lost)
-			for _, harm := range []string{written + unfenced, read + unfenced, read + checkOnWrite} {
-				if lost[harm] == 0 {
-					t.Errorf("%s: no harm, so the test shows nothing", harm)
-				}
-				delete(lost, harm)
+			delete(lost, harm)
+		}
+		for how, n := range lost {
+			if n != 0 {
+				t.Errorf("%s: got %d lost updates, want none", how, n)
 			}
-			for how, n := range lost {
-				if n != 0 {
-					t.Errorf("%s: got %d lost updates, want none", how, n)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // What the next holder has done when the old one goes on.

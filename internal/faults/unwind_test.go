@@ -32,9 +32,9 @@ func TestUnwind_LeavesNothingBehind(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			r := newRehearsal(t, url)
 			r.rehearse(t)
-			endings, side := r.endings(), 12 // no more at once than a small machine serves in time
-			if p.name == "SQLite" {          // one writer at a time, and each waits for the disk
-				endings, side = some(endings, servertest.Count(12, len(endings))), 3
+			endings, side := some(r.endings(), 30), 15 // no more at once than a small machine serves in time
+			if p.name == "SQLite" {                    // one writer at a time, and each waits for the disk
+				endings, side = some(endings, 9), 3
 			}
 			var all errgroup.Group
 			all.SetLimit(side)
@@ -128,10 +128,10 @@ func (r *rehearsal) endings() []ending {
 	return list
 }
 
-// some is n of list, by chance.
+// some is n of list, by chance, or all of it in a soak.
 func some(list []ending, n int) []ending {
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return list[:n]
+	return list[:servertest.Count(min(n, len(list)), len(list))]
 }
 
 // rehearse plays the scenario to its end and counts.

@@ -19,6 +19,8 @@ type market struct {
 	modes       []string
 }
 
+func (m market) String() string { return m.name }
+
 func markets() []market {
 	rows := []string{unfenced, checkOnWrite, statements}
 	all := append([]string{transaction, withLock}, rows...)
