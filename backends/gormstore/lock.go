@@ -11,8 +11,8 @@ import (
 
 	"github.com/pawl-go/pawl/backends/driver"
 	"github.com/pawl-go/pawl/fencing"
+	"github.com/pawl-go/pawl/internal/dberr"
 	"github.com/pawl-go/pawl/internal/lease"
-	"github.com/pawl-go/pawl/internal/tables"
 )
 
 var (
@@ -48,7 +48,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	})
 	switch {
 	case err != nil:
-		return driver.Grant{}, fmt.Errorf("gormstore: acquire: %w", tables.Hint(err))
+		return driver.Grant{}, fmt.Errorf("gormstore: acquire: %w", dberr.Hint(err))
 	case token == refused:
 		return driver.Grant{}, driver.ErrBusy
 	case token == outdated:
@@ -93,7 +93,7 @@ func (s *Store) Holder(ctx context.Context, key string) (driver.Grant, error) {
 		return err
 	}, s.dialect.holder, []byte(key))
 	if err != nil {
-		return driver.Grant{}, fmt.Errorf("gormstore: holder: %w", tables.Hint(err))
+		return driver.Grant{}, fmt.Errorf("gormstore: holder: %w", dberr.Hint(err))
 	}
 	return g, nil
 }

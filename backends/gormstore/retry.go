@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/dberr"
 )
 
 const (
@@ -67,36 +68,11 @@ func conflict(err error) bool {
 	if n := mysqlNumber(err); n != 0 {
 		return n == 1205 || n == 1213 // lock wait timeout, deadlock
 	}
-	return sqliteConflict(field(err, "Code")) // mattn/go-sqlite3
+	return sqliteConflict(dberr.Int(err, "Code")) // mattn/go-sqlite3
 }
 
 // mysqlNumber is the server's error number in an error of go-sql-driver/mysql, or 0.
-func mysqlNumber(err error) int64 { return field(err, "Number") }
+func mysqlNumber(err error) int64 { return dberr.Int(err, "Number") }
 
 // sqliteConflict knows SQLITE_BUSY and SQLITE_LOCKED with their extended codes.
 func sqliteConflict(code int64) bool { return code&0xff == 5 || code&0xff == 6 }
-
-// field returns the first integer that an error of the tree has in a field of
-// that name, or 0.
-func field(err error, name string) int64 {
-	if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
-		switch v = v.FieldByName(name); {
-		case !v.IsValid():
-		case v.CanInt():
-			return v.Int()
-		case v.CanUint():
-			return int64(v.Uint())
-		}
-	}
-	switch e := err.(type) { //nolint:errorlint // this is the walk
-	case interface{ Unwrap() error }:
-		return field(e.Unwrap(), name)
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			if n := field(err, name); n != 0 {
-				return n
-			}
-		}
-	}
-	return 0
-}

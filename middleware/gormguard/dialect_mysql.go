@@ -1,13 +1,13 @@
 package gormguard
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/fencing"
+	"github.com/pawl-go/pawl/internal/dberr"
 )
 
 // mysql is MySQL and MariaDB. Values stand in the text, bytes as hex literals:
@@ -86,7 +86,7 @@ func (mysql) refused(err error) bool {
 
 // stateClass is how the SQLSTATE of a server's error begins.
 func stateClass(err error) string {
-	number, state := field(err, "Number"), field(err, "SQLState")
+	number, state := dberr.Field(err, "Number"), dberr.Field(err, "SQLState")
 	if !number.IsValid() {
 		return ""
 	}
@@ -97,16 +97,3 @@ func stateClass(err error) string {
 }
 
 func hexLiteral(s string) string { return fmt.Sprintf("X'%x'", s) }
-
-// field finds a field of the struct err, or of one that it wraps: no driver is
-// imported for it.
-func field(err error, name string) reflect.Value {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
-			if f := v.FieldByName(name); f.IsValid() {
-				return f
-			}
-		}
-	}
-	return reflect.Value{}
-}

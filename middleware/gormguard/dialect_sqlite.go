@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/fencing"
+	"github.com/pawl-go/pawl/internal/dberr"
 )
 
 type sqlite struct{}
@@ -84,8 +85,5 @@ func resultCode(err error) int64 {
 	}](err); ok { // modernc.org/sqlite and its forks
 		return int64(coded.Code()) & 0xff
 	}
-	if f := field(err, "Code"); f.IsValid() && f.CanInt() { // mattn/go-sqlite3
-		return f.Int() & 0xff
-	}
-	return 0
+	return dberr.Int(err, "Code") & 0xff // mattn/go-sqlite3
 }

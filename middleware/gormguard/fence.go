@@ -10,8 +10,8 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pawl-go/pawl/fencing"
+	"github.com/pawl-go/pawl/internal/dberr"
 	"github.com/pawl-go/pawl/internal/hold"
-	"github.com/pawl-go/pawl/internal/tables"
 )
 
 // holdLimit bounds transactions whose hold was not made by guard in this
@@ -52,7 +52,7 @@ func (p *pool) raise(ctx context.Context, grants []fencing.Grant) error {
 		}
 		q := p.dialect.raise(g)
 		if _, err := p.bare().ExecContext(ctx, q.text, q.args...); err != nil {
-			return fmt.Errorf("gormguard: raise %q: %w", g.Resource, tables.Hint(err))
+			return fmt.Errorf("gormguard: raise %q: %w", g.Resource, dberr.Hint(err))
 		}
 		p.memory.learn(g)
 	}
@@ -73,7 +73,7 @@ func (p *pool) look(ctx context.Context, grants []fencing.Grant) error {
 func (f *fence) check(ctx context.Context, tx gorm.ConnPool, grants []fencing.Grant, m mode) error {
 	if first := f.immediate(); first != "" && m == shared {
 		if _, err := tx.ExecContext(ctx, first); err != nil {
-			return fmt.Errorf("gormguard: check: %w", tables.Hint(err))
+			return fmt.Errorf("gormguard: check: %w", dberr.Hint(err))
 		}
 	}
 	found, err := readRegisters(ctx, tx, f.read(grants, m, limit(ctx)))
@@ -86,7 +86,7 @@ func (f *fence) check(ctx context.Context, tx gorm.ConnPool, grants []fencing.Gr
 func readRegisters(ctx context.Context, on gorm.ConnPool, q query) (found map[string]register, err error) {
 	rows, err := on.QueryContext(ctx, q.text, q.args...)
 	if err != nil {
-		return nil, fmt.Errorf("gormguard: check: %w", tables.Hint(err))
+		return nil, fmt.Errorf("gormguard: check: %w", dberr.Hint(err))
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	found = map[string]register{}

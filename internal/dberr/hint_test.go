@@ -1,11 +1,11 @@
-package tables_test
+package dberr_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/pawl-go/pawl/internal/tables"
+	"github.com/pawl-go/pawl/internal/dberr"
 )
 
 func TestHint_NamesMigrate(t *testing.T) {
@@ -17,12 +17,12 @@ func TestHint_NamesMigrate(t *testing.T) {
 		"UNIQUE constraint failed: pawl_locks.lock_key": false,
 	} {
 		err := errors.New(text)
-		got := tables.Hint(err)
+		got := dberr.Hint(err)
 		if hinted := strings.Contains(got.Error(), "gormstore.Migrate"); hinted != want || !errors.Is(got, err) {
 			t.Errorf("%s: got %v", text, got)
 		}
 	}
-	if tables.Hint(nil) != nil {
+	if dberr.Hint(nil) != nil {
 		t.Error("got an error from nil")
 	}
 }

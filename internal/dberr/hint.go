@@ -1,5 +1,6 @@
-// Package tables recognises the error of a database that has not been migrated.
-package tables
+// Package dberr reads the errors of databases without importing their drivers,
+// so that a user of one links no other.
+package dberr
 
 import (
 	"fmt"
